@@ -1,0 +1,35 @@
+# Everything runs inside .venv, which is made on first use from requirements.txt.
+PYTHON ?= python3
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+BIN := .venv/bin
+
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.PHONY: quick repro test format prune
+
+# The pipeline at a tenth of the paper's size, in a copy of its own (folder quick).
+quick: .venv/installed
+	python -m scripts.quick --jobs $(JOBS)
+
+# The pipeline as params.yaml stands, JOBS trainings at once.
+repro: .venv/installed
+	python -m scripts.repro --jobs $(JOBS)
+
+# Format, lint and tests.
+test: .venv/installed
+	ruff format --check .
+	ruff check .
+	python -m pytest
+
+format: .venv/installed
+	ruff format .
+	ruff check --fix .
+
+# Remove the folders of runs that params.yaml no longer names.
+prune: .venv/installed
+	python -m scripts.prune
+
+.venv/installed: requirements.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	touch $@

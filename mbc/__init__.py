@@ -1,0 +1,1 @@
+"""Measurements behind "Marginals Before Conditionals" as plain functions: values in, values out."""

@@ -1,0 +1,175 @@
+"""Conditions: what a run is trained on and how, resolved from a base and named changes to it."""
+
+import re
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from mbc.task import Direction, Fibre, check_map_request
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class Condition(BaseModel):
+    """One training condition; together with a seed it fixes a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    fibre: Fibre = Field(description="how the k targets of a base string are drawn")
+    direction: Direction = Field(description="backward: (B, z) -> A; forward: A -> B")
+    k: Count = Field(description="targets in each fibre")
+    n_b: Count = Field(description="number of base strings; D = n_b * k")
+    label_noise: Share = Field(description="probability of a target drawn from the same fibre")
+    n_layers: Count = Field(description="layers of the transformer")
+    d_model: Count = Field(description="width of the residual stream")
+    n_heads: Count = Field(description="attention heads in each layer")
+    d_mlp: Count = Field(description="width of each MLP")
+    initialisation: Literal["paper", "scaled"] = Field(description="see mbc.model.build_model")
+    lr: Positive = Field(description="learning rate (peak, with a schedule)")
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        description="decoupled weight decay of AdamW"
+    )
+    batch_size: Count = Field(description="examples in a batch")
+    schedule: Literal["constant", "cosine"] = Field(description="see mbc.training.learning_rate")
+    warmup_steps: Annotated[int, Field(ge=0)] = Field(description="steps of linear warm-up")
+    max_steps: Count = Field(description="step budget; a run that needs more is censored")
+    stop_after: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        description="a run ends at this multiple of its waiting time"
+    )
+    eval_every: Count = Field(description="most steps between two evaluations, cost permitting")
+    eval_examples: Annotated[int, Field(ge=2)] = Field(
+        description="most examples in an evaluation; small datasets take fewer"
+    )
+
+    @property
+    def dataset_size(self) -> int:
+        """Number of examples, D = n_b * k."""
+        return self.n_b * self.k
+
+    @model_validator(mode="after")
+    def _check_combinations(self):
+        check_map_request(self.k, self.n_b, self.fibre)
+        if self.batch_size > self.dataset_size:
+            raise ValueError(
+                f"batch_size is {self.batch_size}, but the dataset has only "
+                f"n_b * k = {self.dataset_size} examples."
+            )
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"d_model is {self.d_model}: not a multiple of n_heads {self.n_heads}."
+            )
+        if self.direction == "forward" and self.label_noise > 0:
+            raise ValueError(
+                f"label_noise is {self.label_noise}: noise within a fibre exists only for "
+                "direction 'backward'."
+            )
+        if self.warmup_steps and self.schedule == "constant":
+            raise ValueError(
+                f"warmup_steps is {self.warmup_steps}: schedule 'constant' has no warm-up."
+            )
+        if self.warmup_steps > self.max_steps:
+            raise ValueError(
+                f"warmup_steps is {self.warmup_steps}: longer than max_steps {self.max_steps}."
+            )
+        return self
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+MAP_KEYS = ("fibre", "k", "n_b")
+"""The keys of a condition that decide its map."""
+
+BASE_KEYS = tuple(Condition.model_fields)
+"""The keys of a condition; at the top level of params.yaml they give the base condition."""
+
+
+def resolve_conditions(
+    base: dict, overrides: dict[str, dict | None], scale: float
+) -> dict[str, Condition]:
+    """Return every named condition: the base with its own changes, n_b multiplied by the scale.
+
+    Args:
+        base: one value for each of `BASE_KEYS`.
+        overrides: for each condition what it changes; None changes nothing.
+        scale: factor on every n_b, rounded, at least 1 base string.
+
+    Raises:
+        ValueError: one sentence that names the parameter, its value and what is allowed; also if
+            two conditions come out the same.
+    """
+    if not isinstance(overrides, dict) or not overrides:
+        raise ValueError(f"conditions is {overrides!r}: at least one named condition is needed.")
+    missing = [key for key in BASE_KEYS if key not in base]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing: the base condition needs it.")
+    resolved: dict[str, Condition] = {}
+    for name, changes in overrides.items():
+        where = f"conditions.{name}"
+        if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise ValueError(
+                f"{where}: a condition's name is lower-case letters, digits and underscores, "
+                "a letter first."
+            )
+        if not isinstance(changes, dict | None):
+            raise ValueError(f"{where} is {changes!r}: expected the parameters that it changes.")
+        own = changes or {}
+        condition = parse(Condition, _scaled({**base, **own}, scale), where, own_keys=set(own))
+        for other, same in resolved.items():
+            if same == condition:
+                raise ValueError(
+                    f"{where} is the same as conditions.{other}: every run would be made twice."
+                )
+        resolved[name] = condition
+    return resolved
+
+
+def run_name(condition: str, seed: int) -> str:
+    """Return the name of a run, as in its stage ``train@<run>`` and its folder."""
+    return f"{condition}-{seed}"
+
+
+def parse(
+    model: type[Model], values: dict, where: str = "", own_keys: set[str] | None = None
+) -> Model:
+    """Build a validated model, or refuse with one sentence.
+
+    Args:
+        model: what to build.
+        values: its fields.
+        where: prefix of the keys in messages, such as ``transition``.
+        own_keys: the keys that stand under ``where``; the others stand at the top level.
+
+    Raises:
+        ValueError: names the first bad key, its value and what is allowed.
+    """
+    try:
+        return model(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+    except TypeError:
+        raise ValueError(f"{where or 'parameters'}: every key must be a word.") from None
+    key = ".".join(map(str, first["loc"]))
+    inherited = own_keys is not None and first["loc"] and first["loc"][0] not in own_keys
+    place = key if inherited else ".".join(filter(None, (where, key)))
+    if first["type"] == "extra_forbidden":
+        raise ValueError(f"{place} is not a parameter; known are {', '.join(model.model_fields)}.")
+    if first["type"] == "missing":
+        raise ValueError(f"{place} is missing.")
+    message = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:
+        raise ValueError(f"{where}: {message}" if where else message)
+    raise ValueError(f"{place} is {first['input']!r}: {_lower_first(message)}.")
+
+
+def _scaled(values: dict, scale: float) -> dict:
+    n_b = values["n_b"]
+    if type(n_b) is not int or n_b < 1:  # refused by the model, as it stands
+        return values
+    return {**values, "n_b": max(1, round(n_b * scale))}
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,211 @@
+"""Figures, drawn from tidy tables alone; each function takes the table and returns the figure.
+
+Colours run from dark to light, and line style or marker says the same again, so that every figure
+reads in greyscale. Nothing here needs a display.
+"""
+
+import math
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import seaborn as sns
+from matplotlib.figure import Figure
+
+DASHES = ["-", "--", "-.", ":"]
+MARKERS = ["o", "s", "D", "^", "v"]
+
+ANATOMY_PANELS = {
+    "candidate loss\n(nats)": ["candidate_loss"],
+    "loss by character\n(nats)": ["loss_character_", "loss_eos"],
+    "mass on the fibre's\nfirst characters": ["fibre_mass"],
+    "gaps of the first\ncharacter (nats)": ["z_gap", "b_gap"],
+    "gaps of the whole\nanswer (nats)": ["z_gap_string", "b_gap_string"],
+}
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG; equal figures give equal bytes."""
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def loss_curves(table: pd.DataFrame) -> Figure:
+    """Draw candidate loss against step for several k, each with its log k (the paper's Figure 1).
+
+    Args:
+        table: columns run, k, step, candidate_loss.
+    """
+    figure, axis = _figure()
+    values = sorted(table["k"].unique())
+    for index, (k, colour) in enumerate(zip(values, _colours(len(values)), strict=True)):
+        for number, (_, run) in enumerate(table[table["k"] == k].groupby("run")):
+            run = run[run["step"] > 0]
+            axis.plot(
+                run["step"],
+                run["candidate_loss"],
+                color=colour,
+                linestyle=DASHES[index % len(DASHES)],
+                label=f"{k}" if number == 0 else None,
+            )
+        axis.axhline(math.log(k), color=colour, linewidth=0.6, linestyle=":")
+    axis.set(xscale="log", xlabel="step", ylabel="candidate loss (nats); dotted: log k")
+    axis.set_ylim(bottom=0)
+    axis.legend(title="k", bbox_to_anchor=(1.01, 1), loc="upper left")
+    return figure
+
+
+def waiting_times(runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str) -> Figure:
+    """Draw tau against dataset size with the fitted power law and its band (Figure 4).
+
+    Args:
+        runs: columns dataset_size, tau, tau_status.
+        curve: columns dataset_size, tau, low, high; may be empty.
+        exponent_text: legend entry of the curve.
+    """
+    figure, axis = _figure()
+    if not curve.empty:
+        axis.fill_between(
+            curve["dataset_size"], curve["low"], curve["high"], color="0.85", label="95% band"
+        )
+        axis.plot(curve["dataset_size"], curve["tau"], color="0.3", label=exponent_text)
+    _points(axis, runs, "dataset_size", "black", "o", "run")
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="dataset size D = n_b · k (examples)",
+        ylabel="waiting time τ (steps)",
+    )
+    axis.legend()
+    return figure
+
+
+def fixed_size(runs: pd.DataFrame) -> Figure:
+    """Draw tau against k where the dataset size is held fixed (the paper's Figure 5).
+
+    Args:
+        runs: columns k, nominal_size, tau, tau_status.
+    """
+    figure, axis = _figure()
+    sizes = sorted(runs["nominal_size"].unique())
+    for size, colour, marker, dash in zip(
+        sizes, _colours(len(sizes)), MARKERS, DASHES, strict=False
+    ):
+        of_size = runs[runs["nominal_size"] == size]
+        observed = of_size[of_size["tau_status"] == "observed"].astype({"tau": float})
+        mean = observed.groupby("k")["tau"].mean()
+        axis.plot(mean.index, mean, color=colour, linestyle=dash)
+        _points(axis, of_size, "k", colour, marker, f"D = {size:,.0f}")
+    axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time τ (steps)")
+    ticks = sorted(runs["k"].unique())
+    axis.set_xticks(ticks, [f"{k}" for k in ticks])
+    axis.minorticks_off()
+    low, high = axis.get_ylim()
+    axis.set_ylim(low / 2, high * 2)
+    axis.legend()
+    return figure
+
+
+def threshold_exponents(table: pd.DataFrame) -> Figure:
+    """Draw the scaling exponent by the threshold that defines tau (the paper's appendix D).
+
+    Args:
+        table: columns threshold, exponent, low, high; low and high may be missing values.
+    """
+    figure, axis = _figure()
+    errors = np.abs(table[["low", "high"]].to_numpy(float).T - table["exponent"].to_numpy(float))
+    axis.errorbar(
+        table["threshold"], table["exponent"], yerr=errors, color="black", marker="o", capsize=3
+    )
+    axis.set(
+        xlabel="threshold as a fraction of log k",
+        ylabel="exponent of τ in D, 95% bootstrap interval",
+    )
+    return figure
+
+
+def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
+    """Draw all that a history holds of one run on one time axis.
+
+    Args:
+        history: rows of one run's history.
+        k: targets in each fibre.
+        moments: steps to mark, by name.
+    """
+    history = history[history["step"] > 0]
+    figure, axes = plt.subplots(
+        len(ANATOMY_PANELS), 1, figsize=(7, 10), sharex=True, layout="constrained"
+    )
+    for axis, (title, prefixes) in zip(axes, ANATOMY_PANELS.items(), strict=True):
+        columns = [c for c in history.columns if any(_is_series(c, p) for p in prefixes)]
+        for index, (column, colour) in enumerate(zip(columns, _colours(len(columns)), strict=True)):
+            axis.plot(
+                history["step"],
+                history[column],
+                color=colour,
+                linestyle=DASHES[index % len(DASHES)],
+                label=column.replace("loss_", "").replace("_", " "),
+            )
+        axis.set_ylabel(title)
+        axis.set_ylim(bottom=0)
+        if len(columns) > 1:
+            axis.legend(fontsize="x-small", loc="upper left")
+        for style, (name, step) in zip((":", "--", "-"), moments.items(), strict=False):
+            axis.axvline(step, color="0.5", linewidth=0.8, linestyle=style)
+            if axis is axes[0]:
+                axis.annotate(name, (step, 1.02), xycoords=("data", "axes fraction"), ha="center")
+    _reference(axes[0], math.log(k), "log k")
+    _reference(axes[1], math.log(36), "log 36")
+    axes[2].set_ylim(0, 1)
+    _reference(axes[2], k / 36, "k / 36")
+    axes[-1].set(xscale="log", xlabel="step")
+    return figure
+
+
+def _figure() -> tuple[Figure, plt.Axes]:
+    sns.set_theme(style="ticks")
+    return plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+
+
+def _colours(number: int) -> list:
+    return sns.color_palette("viridis", number) if number > 1 else ["black"]
+
+
+def _is_series(column: str, prefix: str) -> bool:
+    return column.startswith(prefix) if prefix.endswith("_") else column == prefix
+
+
+def _points(axis: plt.Axes, runs: pd.DataFrame, x: str, colour, marker: str, label: str) -> None:
+    """Draw observed runs as filled marks and censored ones as hollow triangles: later than this."""
+    observed = runs[runs["tau_status"] == "observed"]
+    axis.scatter(
+        observed[x],
+        observed["tau"].astype(float),
+        color=[colour],
+        marker=marker,
+        label=label,
+        zorder=3,
+    )
+    censored = runs[runs["tau_status"] == "censored"]
+    if not censored.empty:
+        axis.scatter(
+            censored[x],
+            censored["tau"].astype(float),
+            facecolors="none",
+            edgecolors=[colour],
+            marker="^",
+            label="no transition up to here",
+            zorder=3,
+        )
+
+
+def _reference(axis: plt.Axes, value: float, name: str) -> None:
+    axis.axhline(value, color="0.5", linewidth=0.8, linestyle=":")
+    axis.annotate(
+        name, (1.01, value), xycoords=("axes fraction", "data"), va="center", fontsize="small"
+    )

@@ -1,0 +1,253 @@
+"""The network: a TransformerLens model, and a fast forward pass over the same parameters.
+
+`build_model` returns a `TransformerBridge`, which offers hooks and caches for analysis. Training
+and evaluation read its parameters (`named_weights`) through `tree_logits`, which computes a prefix
+that several sequences share only once, and only what the answer positions need.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformer_lens.config import TransformerBridgeConfig
+from transformer_lens.model_bridge import TransformerBridge
+
+from mbc.task import VOCABULARY_SIZE
+
+Initialisation = Literal["paper", "scaled"]
+Weights = dict[str, Tensor]
+
+LAYER_NORM_EPSILON = 1e-5
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of tokens, for many sequences at once, that continues rows of an earlier segment.
+
+    Attributes:
+        tokens: [rows, siblings, length]; the siblings of a row continue the same prefix and do not
+            see each other.
+        parent: index of the segment that this one continues; None for a beginning.
+        parent_rows: row of the parent (rows and siblings counted together) that each row
+            continues, [rows]; None for a beginning.
+        asked: number of positions at the end of each sibling whose next token is asked for.
+    """
+
+    tokens: Tensor
+    parent: int | None = None
+    parent_rows: Tensor | None = None
+    asked: int = 0
+
+
+def build_model(
+    *,
+    n_layers: int,
+    d_model: int,
+    n_heads: int,
+    d_mlp: int,
+    n_positions: int,
+    initialisation: Initialisation,
+    seed: int,
+    device: torch.device,
+) -> TransformerBridge:
+    """Return a freshly initialised decoder with learned positions and untied unembedding.
+
+    ``paper``: every matrix normal with standard deviation 0.8 / sqrt(d_model), as TransformerLens
+    drew them when the paper was written. ``scaled``: TransformerLens 4 as it is, which divides the
+    output projections of attention and MLP by sqrt(2 * n_layers). Biases are 0 in both. The global
+    random generator is left alone.
+    """
+    config = TransformerBridgeConfig(
+        n_layers=n_layers,
+        d_model=d_model,
+        n_heads=n_heads,
+        d_head=d_model // n_heads,
+        d_mlp=d_mlp,
+        n_ctx=n_positions,
+        d_vocab=VOCABULARY_SIZE,
+        act_fn="gelu",
+        eps=LAYER_NORM_EPSILON,
+        seed=seed,
+    )
+    bridge = TransformerBridge.boot_native(config, device=device)
+    if initialisation == "paper":
+        with torch.no_grad():
+            for name, weight in named_weights(bridge).items():
+                if name.endswith(("attn.o.weight", "mlp.fc_out.weight")):
+                    weight.mul_(math.sqrt(2 * n_layers))
+    return bridge
+
+
+def named_weights(bridge: TransformerBridge) -> Weights:
+    """Return the model's own parameters, not copies, by readable name (``layers.0.attn.q.weight``).
+
+    The other functions of this module take such a dictionary; `torch.optim` takes its values.
+    """
+    return {
+        name.replace("._original_component", ""): parameter
+        for name, parameter in bridge.original_model.named_parameters()
+    }
+
+
+def tree_logits(weights: Weights, tree: list[Segment], n_heads: int) -> list[Tensor]:
+    """Return the logits at the asked positions of every segment of a tree of shared prefixes.
+
+    The same numbers as the whole model's on each sequence from root to leaf, up to rounding. Each
+    token of the tree passes through the network once, however many sequences continue it; the last
+    layer's queries and MLP and the unembedding are computed at the asked positions only.
+
+    Args:
+        weights: of `named_weights`.
+        tree: segments, each behind the one that it continues.
+        n_heads: attention heads in each layer.
+
+    Returns:
+        For each segment [rows, siblings, asked, vocabulary].
+    """
+    firsts = _first_positions(tree)
+    hidden = _embed(weights, tree, firsts)
+    n_layers = sum(name.endswith("attn.q.weight") for name in weights)
+    for layer in range(n_layers):
+        name = f"layers.{layer}"
+        last = layer == n_layers - 1
+        normed = _layer_norm(weights, f"{name}.ln1", hidden)
+        keys = _linear(weights, f"{name}.attn.k", normed)
+        values = _linear(weights, f"{name}.attn.v", normed)
+        if last:
+            hidden, normed = _asked(hidden, tree), _asked(normed, tree)
+        queries = _linear(weights, f"{name}.attn.q", normed)
+        mixed = _attend(queries, keys, values, tree, n_heads, only_asked=last)
+        hidden = hidden + _linear(weights, f"{name}.attn.o", mixed)
+        inner = _linear(weights, f"{name}.mlp.fc_in", _layer_norm(weights, f"{name}.ln2", hidden))
+        hidden = hidden + _linear(weights, f"{name}.mlp.fc_out", F.gelu(inner))
+    logits = _layer_norm(weights, "ln_out", hidden) @ weights["head.weight"].T
+    return _split(logits, [(*segment.tokens.shape[:2], segment.asked) for segment in tree])
+
+
+def _first_positions(tree: list[Segment]) -> list[int]:
+    firsts: list[int] = []
+    for segment in tree:
+        before = segment.parent
+        firsts.append(0 if before is None else firsts[before] + tree[before].tokens.shape[2])
+    return firsts
+
+
+def _embed(weights: Weights, tree: list[Segment], firsts: list[int]) -> Tensor:
+    """Return the embedded tokens of all segments one below the other, [tokens, d_model]."""
+    tokens = torch.cat([segment.tokens.flatten() for segment in tree])
+    positions = torch.cat(
+        [
+            torch.arange(first, first + segment.tokens.shape[2], device=tokens.device).repeat(
+                segment.tokens.shape[0] * segment.tokens.shape[1]
+            )
+            for segment, first in zip(tree, firsts, strict=True)
+        ]
+    )
+    token_part = F.embedding(tokens, weights["tok_embed.weight"])
+    return token_part + F.embedding(positions, weights["pos.weight"])
+
+
+def _layer_norm(weights: Weights, name: str, hidden: Tensor) -> Tensor:
+    weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+    return F.layer_norm(hidden, weight.shape, weight, bias, LAYER_NORM_EPSILON)
+
+
+def _linear(weights: Weights, name: str, hidden: Tensor) -> Tensor:
+    return F.linear(hidden, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+
+def _split(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
+    """Cut [tokens, features] into one [*shape, features] for each segment."""
+    parts = flat.split([math.prod(shape) for shape in shapes])
+    return [part.unflatten(0, shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _asked(flat: Tensor, tree: list[Segment]) -> Tensor:
+    parts = _split(flat, [segment.tokens.shape for segment in tree])
+    return torch.cat(
+        [
+            part[:, :, part.shape[2] - segment.asked :].flatten(0, 2)
+            for part, segment in zip(parts, tree, strict=True)
+        ]
+    )
+
+
+def _attend(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    tree: list[Segment],
+    n_heads: int,
+    *,
+    only_asked: bool,
+) -> Tensor:
+    """Return the heads' mixed values, [tokens, d_model], tokens as in ``queries``."""
+    shapes = [tuple(segment.tokens.shape) for segment in tree]
+    asked_shapes = [(*shape[:2], s.asked) for shape, s in zip(shapes, tree, strict=True)]
+    split_queries = _split(queries, asked_shapes if only_asked else shapes)
+    paths: list[tuple[Tensor, Tensor] | None] = []
+    mixed = []
+    has_children = {segment.parent for segment in tree}
+    for index, (segment, q, k, v) in enumerate(
+        zip(tree, split_queries, _split(keys, shapes), _split(values, shapes), strict=True)
+    ):
+        q, k, v = (part.unflatten(-1, (n_heads, -1)).permute(0, 3, 1, 2, 4) for part in (q, k, v))
+        past = None
+        if segment.parent is not None:
+            # index_select, not indexing: its backward pass adds in a fixed order on every CPU
+            past = tuple(
+                part.index_select(0, segment.parent_rows) for part in paths[segment.parent]
+            )
+        mixed.append(_attend_segment(q, k, v, past))
+        paths.append(_path(k, v, past) if index in has_children else None)
+    return torch.cat(mixed)
+
+
+def _attend_segment(q: Tensor, k: Tensor, v: Tensor, past: tuple[Tensor, Tensor] | None) -> Tensor:
+    """Attend from one segment to its past and to itself.
+
+    Args:
+        q: [rows, heads, siblings, queried, d_head], the last positions of the segment.
+        k: keys of the segment, [rows, heads, siblings, length, d_head].
+        v: values of the segment, shaped like ``k``.
+        past: keys and values of the prefix, [rows, heads, prefix, d_head] each.
+
+    Returns:
+        [rows * siblings * queried, heads * d_head].
+    """
+    siblings, queried, d_head = q.shape[2:]
+    length = k.shape[3]
+    forbidden = torch.full((length, length), -math.inf, device=q.device).triu(1)
+    forbidden = forbidden[length - queried :]
+    q = q / math.sqrt(d_head)
+    if past is not None and siblings == 1:
+        k, v = (
+            torch.cat([before[:, :, None], own], dim=3)
+            for before, own in zip(past, (k, v), strict=True)
+        )
+        forbidden = F.pad(forbidden, (k.shape[3] - length, 0))
+        past = None
+    scores = q @ k.transpose(-2, -1) + forbidden
+    if past is None:
+        mixed = scores.softmax(-1) @ v
+    else:
+        past_k, past_v = past
+        n_past = past_k.shape[2]
+        to_past = (q.flatten(2, 3) @ past_k.transpose(-2, -1)).unflatten(2, (siblings, queried))
+        pattern = torch.cat([to_past, scores], dim=-1).softmax(-1)
+        from_past = (pattern[..., :n_past].flatten(2, 3) @ past_v).unflatten(2, (siblings, queried))
+        mixed = from_past + pattern[..., n_past:] @ v
+    return mixed.permute(0, 2, 3, 1, 4).flatten(0, 2).flatten(1)
+
+
+def _path(k: Tensor, v: Tensor, past: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+    """Return keys and values from the beginning to this segment, [rows * siblings, heads, ...]."""
+    siblings = k.shape[2]
+    own = [part.transpose(1, 2).flatten(0, 1) for part in (k, v)]
+    if past is None:
+        return own[0], own[1]
+    before = [part.repeat_interleave(siblings, dim=0) if siblings > 1 else part for part in past]
+    return torch.cat([before[0], own[0]], dim=2), torch.cat([before[1], own[1]], dim=2)

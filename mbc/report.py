@@ -1,0 +1,164 @@
+"""The report: tables and figures put together as Markdown."""
+
+import pandas as pd
+
+FIGURES = (
+    (
+        "waiting_time",
+        "Waiting time against dataset size (Figure 4)",
+        "Each point is a run of the dataset-size sweep: k varies, n_b does not. "
+        "The line is the power law fitted by least squares, the band its bootstrap interval.",
+    ),
+    (
+        "anatomy",
+        "Anatomy of a run",
+        "The base run. The candidate loss stands at log k from the start, because it ranks the "
+        "right answer among k others of the same fibre; the losses by character, over the whole "
+        "alphabet, and the mass on the fibre's first characters say what has been learned of the "
+        "marginal. Vertical lines: onset, loss onset, waiting time.",
+    ),
+    (
+        "loss_curves",
+        "Loss curves (Figure 1)",
+        "Candidate loss of the runs of the dataset-size sweep; dotted lines mark log k.",
+    ),
+    (
+        "fixed_size",
+        "Waiting time at fixed dataset size (Figure 5)",
+        "k varies and n_b = D / k with it.",
+    ),
+    (
+        "threshold_exponent",
+        "Exponent by threshold (appendix D)",
+        "The exponent of the waiting time when it is read off at other fractions of log k.",
+    ),
+)
+
+
+def report(table: pd.DataFrame, scaling: dict, summary: dict, scale: float, plots: str) -> str:
+    """Return the report.
+
+    Args:
+        table: the table of runs.
+        scaling: the scaling metrics.
+        summary: of `mbc.summary.summarise`.
+        scale: factor on every n_b.
+        plots: folder of the figures, relative to the report.
+    """
+    parts = [
+        "# Marginals before conditionals: what the runs say",
+        _opening(table, scaling, summary, scale),
+        "## Fits",
+        _fits(scaling),
+        *(
+            f"## {title}\n\n{text}\n\n![{title}]({plots}/{name}.png)\n\n"
+            f"Numbers: [{name}.csv]({plots}/{name}.csv)"
+            for name, title, text in FIGURES
+        ),
+        "## Runs",
+        "Moments in steps. `>` marks a censored moment: not reached by the last step.",
+        run_lines(table).to_markdown(index=False),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def run_lines(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of runs as short texts for people, a row a run."""
+    rows = []
+    for _, run in table.iterrows():
+        plateau = run["plateau_ratio"]
+        rows.append(
+            {
+                "run": run["run"],
+                "k": run["k"],
+                "n_b": run["n_b"],
+                "D": run["dataset_size"],
+                "τ": moment_text(run, "tau"),
+                "onset": moment_text(run, "onset"),
+                "loss onset": moment_text(run, "loss_onset"),
+                "plateau / log k": "" if pd.isna(plateau) else f"{plateau:.3f}",
+                "ended": f"{run['run_status'].replace('_', ' ')} at {run['last_step']}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def moment_text(run: pd.Series, moment: str) -> str:
+    """Return a moment as text: ``850``, ``> 50000`` if censored, else its status."""
+    status = run[f"{moment}_status"]
+    return {"observed": f"{run[moment]}", "censored": f"> {run[moment]}"}.get(status, status)
+
+
+def _opening(table: pd.DataFrame, scaling: dict, summary: dict, scale: float) -> str:
+    runs = summary["runs"]
+    lines = [
+        f"{runs['total']} runs at scale {scale:g} (n_b of every condition times {scale:g}), "
+        f"{table['seed'].nunique()} seed{'s' if table['seed'].nunique() > 1 else ''}: "
+        f"{runs['observed']} passed their transition, {runs['censored']} did not within their "
+        f"step budget, {runs['diverged']} diverged."
+    ]
+    if scale != 1:
+        lines.append(
+            "The paper's numbers are for scale 1: at another scale only directions can be compared."
+        )
+    law = scaling["dataset_size"]
+    if "bootstrap_interval" in law:
+        low, high = law["bootstrap_interval"]
+        lines.append(
+            f"The waiting time grows as D to the power {law['exponent']:.2f} "
+            f"[{low:.2f}, {high:.2f}] (paper: 1.19 [1.14, 1.31])."
+        )
+    plateau = summary["plateau"]
+    if plateau["ratio_mean"] is not None:
+        lines.append(
+            f"On the plateau the candidate loss is {plateau['ratio_mean']:.2f} log k on average, "
+            f"while the probability on the fibre's first characters is "
+            f"{plateau['fibre_mass_over_chance']:.2f} times chance."
+        )
+    return " ".join(lines)
+
+
+def _fits(scaling: dict) -> str:
+    rows = [
+        _fit_row("τ in D, n_b fixed", scaling["dataset_size"]),
+        *(_fit_row(f"τ in k, D = {size}", fit) for size, fit in scaling["fixed_size"].items()),
+        *(
+            _fit_row(f"τ in D at threshold {threshold}", fit)
+            for threshold, fit in scaling["thresholds"].items()
+        ),
+    ]
+    return (
+        pd.DataFrame(rows).to_markdown(index=False)
+        + "\n\nBootstrap: percentile intervals; conditions are resampled, then seeds within them. "
+        "Equivalent: two one-sided tests at level 0.05 against the margin in params.yaml."
+    )
+
+
+def _fit_row(name: str, fit: dict) -> dict:
+    test = fit.get("equivalence")
+    return {
+        "fit": name,
+        "exponent": _number(fit.get("exponent")),
+        "bootstrap 95%": _interval(fit.get("bootstrap_interval")),
+        "HC3 95%": _interval(fit.get("hc3_interval")),
+        "R²": _number(fit.get("r_squared")),
+        "runs": fit["n_runs"],
+        "left out": fit["n_left_out"],
+        "equivalent to 0": "" if test is None else _equivalence_text(test),
+        "remark": fit["statement"],
+    }
+
+
+def _equivalence_text(test: dict) -> str:
+    if "p_value" not in test:
+        return "too few points"
+    verdict = "yes" if test["equivalent"] else "not shown"
+    return f"{verdict} (margin {test['margin']:g}, p = {test['p_value']:.3f})"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _interval(bounds: list[float] | None) -> str:
+    return "" if bounds is None else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"

@@ -1,0 +1,107 @@
+"""Settings of a pipeline apart from the base condition: which runs, and what is made of them."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mbc.conditions import BASE_KEYS, Count, Positive, Seed, parse
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class TransitionSettings(_Section):
+    """How the moments of a run are read off its history."""
+
+    tau_fraction: Fraction = Field(description="tau: candidate loss below this fraction of log k")
+    onset_gap: Positive = Field(description="onset: z-gap above this, in nats")
+    onset_evaluations: Count = Field(description="onset: in this many evaluations in a row")
+    loss_onset_fraction: Fraction = Field(description="loss onset: below this fraction of log k")
+    end_fraction: Fraction = Field(description="end of transition: below this fraction of log k")
+    plateau_window: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = Field(
+        description="the plateau is measured between these fractions of tau"
+    )
+
+    @model_validator(mode="after")
+    def _check(self):
+        if self.plateau_window[0] >= self.plateau_window[1]:
+            raise ValueError(f"plateau_window is {self.plateau_window}: it must rise.")
+        if not self.end_fraction < self.loss_onset_fraction:
+            raise ValueError(
+                f"end_fraction is {self.end_fraction}: it must be below loss_onset_fraction "
+                f"{self.loss_onset_fraction}."
+            )
+        return self
+
+
+class ScalingSettings(_Section):
+    """How scaling laws are fitted."""
+
+    thresholds: Annotated[list[Fraction], Field(min_length=1)] = Field(
+        description="fractions of log k at which the scaling exponent is fitted as well"
+    )
+    confidence: Fraction = Field(description="coverage of the intervals")
+    resamples: Annotated[int, Field(ge=100)] = Field(description="bootstrap resamples")
+    bootstrap_seed: Seed = Field(description="seed of the resampling")
+    equivalence_margin: Positive = Field(
+        description="an exponent of k within this margin of 0 counts as no effect"
+    )
+
+    @model_validator(mode="after")
+    def _check(self):
+        if len(set(self.thresholds)) < len(self.thresholds):
+            raise ValueError(f"thresholds is {self.thresholds}: a value stands twice.")
+        return self
+
+
+class Sweep(_Section):
+    """A query over the runs: equal to the base condition in everything but ``vary``.
+
+    ``dataset_sizes`` asks further that n_b is one of these sizes (times the scale) divided by k.
+    """
+
+    vary: Annotated[list[Literal[BASE_KEYS]], Field(min_length=1)]
+    dataset_sizes: list[Count] = []
+
+
+class Sweeps(_Section):
+    """The sweeps that are evaluated."""
+
+    dataset_size: Sweep
+    fixed_size: Sweep
+
+
+class Settings(_Section):
+    """Everything in params.yaml but the base condition."""
+
+    scale: Positive = Field(description="factor on every n_b")
+    seeds: Annotated[list[Seed], Field(min_length=1)] = Field(description="seeds of every run")
+    conditions: dict[str, dict | None] = Field(description="named changes to the base condition")
+    sweeps: Sweeps
+    transition: TransitionSettings
+    scaling: ScalingSettings
+
+    @model_validator(mode="after")
+    def _check(self):
+        twice = [seed for seed in self.seeds if self.seeds.count(seed) > 1]
+        if twice:
+            raise ValueError(f"seeds is {self.seeds}: {twice[0]} stands twice.")
+        if "base" not in self.conditions or self.conditions["base"]:
+            raise ValueError("conditions.base must be there and change nothing: it is the base.")
+        return self
+
+
+def check_settings(values: dict) -> Settings:
+    """Return the validated settings.
+
+    Raises:
+        ValueError: one sentence that names the parameter, its value and what is allowed.
+    """
+    known = (*BASE_KEYS, *Settings.model_fields)
+    unknown = [key for key in values if key not in Settings.model_fields]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not a parameter; known are {', '.join(known)}.")
+    return parse(Settings, values)

@@ -1,0 +1,64 @@
+"""The few numbers that tell one pipeline from another, for ``dvc exp show`` and the report."""
+
+import pandas as pd
+
+
+def summarise(table: pd.DataFrame, scaling: dict) -> dict:
+    """Return about 20 named numbers; what cannot be computed is None.
+
+    Args:
+        table: the table of runs.
+        scaling: the content of the scaling metrics.
+    """
+    defined = table[table["tau_status"] != "undefined"]
+    backward = defined[defined["direction"] == "backward"]
+    base = table[(table["condition"] == "base") & (table["tau_status"] == "observed")]
+    law = scaling["dataset_size"]
+    exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
+    counts = defined["tau_status"].value_counts()
+    return {
+        "runs": {
+            "total": len(table),
+            **{
+                status: int(counts.get(status, 0))
+                for status in ("observed", "censored", "diverged")
+            },
+        },
+        "tau_base": _number(base["tau"].mean()),
+        "plateau": {
+            "ratio_mean": _number(backward["plateau_ratio"].mean()),
+            "ratio_sd": _number(backward["plateau_ratio"].std()),
+            "peak_ratio_mean": _number(backward["plateau_peak_ratio"].mean()),
+            "z_gap_largest": _number(backward["plateau_z_gap"].max()),
+            "fibre_mass_over_chance": _number(
+                (backward["plateau_fibre_mass"] * 36 / backward["k"]).mean()
+            ),
+        },
+        "lead_fraction": {
+            "mean": _number(backward["lead_fraction"].mean()),
+            "sd": _number(backward["lead_fraction"].std()),
+        },
+        "dataset_size": {
+            "exponent": law.get("exponent"),
+            **_bounds(law),
+            "r_squared": law.get("r_squared"),
+            "exponent_over_thresholds": max(exponents) - min(exponents) if exponents else None,
+        },
+        "fixed_size": {
+            size: {
+                "exponent_of_k": fit.get("exponent"),
+                **_bounds(fit),
+                "equivalent_to_0": fit["equivalence"]["equivalent"],
+            }
+            for size, fit in scaling["fixed_size"].items()
+        },
+    }
+
+
+def _bounds(fit: dict) -> dict:
+    low, high = fit.get("bootstrap_interval", (None, None))
+    return {"low": low, "high": high}
+
+
+def _number(value) -> float | None:
+    return None if pd.isna(value) else float(value)

@@ -1,0 +1,163 @@
+"""The moments of a run: when it reaches, leaves and has left its plateau.
+
+All times are optimiser steps of the evaluations in a run's history, so they are known to within
+the distance between two evaluations. A moment that a run did not reach is censored: it is kept
+as "later than the last step".
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from mbc.settings import TransitionSettings
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When something first happened in a run.
+
+    Attributes:
+        step: the step at which it was first seen, or the run's last step if it was not.
+        observed: whether it was seen; if not, the moment is censored.
+        after: step of the evaluation before, at which it had not happened yet; the moment itself
+            lies in (after, step]. -1 if it was seen at the first evaluation.
+    """
+
+    step: int
+    observed: bool
+    after: int
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Averages over the evaluations within a window of the waiting time.
+
+    Attributes:
+        height: candidate loss in nats.
+        ratio: height / log k.
+        z_gap: rise in nats of the first character's loss when z is shuffled.
+        b_gap: the same when B is shuffled.
+        fibre_mass: probability on the candidates' first characters.
+        joint_loss: cross-entropy of the whole answer in nats.
+        evaluations: number of evaluations averaged.
+        peak_ratio: largest candidate loss from the window to tau / log k. Above 1 the network is
+            more sure of wrong candidates than of the right one before it learns to choose.
+    """
+
+    height: float
+    ratio: float
+    z_gap: float
+    b_gap: float
+    fibre_mass: float
+    joint_loss: float
+    evaluations: int
+    peak_ratio: float
+
+
+@dataclass(frozen=True)
+class Transition:
+    """The moments of one run; None where a moment is not defined (k = 1 has no plateau).
+
+    Attributes:
+        tau: waiting time: candidate loss below a fraction of log k (section 2 of the paper).
+        onset: first of several evaluations in a row with a z-gap above a threshold (section 2).
+        loss_onset: candidate loss below 0.9 log k.
+        plateau_reached: candidate loss within 5% of log k, or below.
+        end: candidate loss below 0.1 log k.
+        width: steps from loss onset to end; None unless both were seen.
+        lead_fraction: (loss onset - onset) / loss onset; None unless both were seen.
+        plateau: averages on the plateau; None if the window holds no evaluation.
+    """
+
+    tau: Moment | None = None
+    onset: Moment | None = None
+    loss_onset: Moment | None = None
+    plateau_reached: Moment | None = None
+    end: Moment | None = None
+    width: int | None = None
+    lead_fraction: float | None = None
+    plateau: Plateau | None = None
+
+
+PLATEAU_REACHED_FRACTION = 1.05
+
+
+def measure(history: pd.DataFrame, k: int, settings: TransitionSettings) -> Transition:
+    """Return the moments of a run.
+
+    Args:
+        history: rows of `mbc.training.HistoryRow.flat`.
+        k: targets in each fibre.
+        settings: thresholds.
+    """
+    if k == 1 or history.empty:
+        return Transition()
+    loss_onset = waiting_time(history, k, settings.loss_onset_fraction)
+    end = waiting_time(history, k, settings.end_fraction)
+    start = onset(history, settings.onset_gap, settings.onset_evaluations)
+    tau = waiting_time(history, k, settings.tau_fraction)
+    both = start.observed and loss_onset.observed
+    return Transition(
+        tau=tau,
+        onset=start,
+        loss_onset=loss_onset,
+        plateau_reached=waiting_time(history, k, PLATEAU_REACHED_FRACTION),
+        end=end,
+        width=end.step - loss_onset.step if end.observed and loss_onset.observed else None,
+        lead_fraction=(loss_onset.step - start.step) / loss_onset.step if both else None,
+        plateau=plateau(history, k, tau, settings.plateau_window),
+    )
+
+
+def waiting_time(history: pd.DataFrame, k: int, fraction: float) -> Moment:
+    """Return the first evaluation with a candidate loss below ``fraction`` of log k, in steps."""
+    met = history["candidate_loss"].to_numpy() < fraction * math.log(k)
+    return _first(history["step"].to_numpy(), met)
+
+
+def onset(history: pd.DataFrame, gap: float, evaluations: int, column: str = "z_gap") -> Moment:
+    """Return the first of ``evaluations`` evaluations in a row with a z-gap above ``gap`` nats.
+
+    A run that ends before the row is complete is censored. A value that is not a number breaks
+    the row.
+    """
+    above = history[column].to_numpy() > gap
+    following = np.zeros(len(above), dtype=int)
+    count = 0
+    for index in range(len(above) - 1, -1, -1):
+        count = count + 1 if above[index] else 0
+        following[index] = count
+    return _first(history["step"].to_numpy(), following >= evaluations)
+
+
+def plateau(
+    history: pd.DataFrame, k: int, tau: Moment, window: tuple[float, float]
+) -> Plateau | None:
+    """Return averages over the evaluations between two fractions of tau.
+
+    Of a censored run the fractions are those of its last step.
+    """
+    inside = history[history["step"].between(window[0] * tau.step, window[1] * tau.step)]
+    if inside.empty:
+        return None
+    later = history[history["step"].between(window[0] * tau.step, tau.step)]
+    mean = inside.mean(numeric_only=True)
+    return Plateau(
+        height=float(mean["candidate_loss"]),
+        ratio=float(mean["candidate_loss"]) / math.log(k),
+        z_gap=float(mean["z_gap"]),
+        b_gap=float(mean["b_gap"]),
+        fibre_mass=float(mean["fibre_mass"]),
+        joint_loss=float(mean["joint_loss"]),
+        evaluations=len(inside),
+        peak_ratio=float(later["candidate_loss"].max()) / math.log(k),
+    )
+
+
+def _first(steps: np.ndarray, happened: np.ndarray) -> Moment:
+    if not happened.any():
+        return Moment(int(steps[-1]), observed=False, after=int(steps[-1]))
+    index = int(happened.argmax())
+    return Moment(int(steps[index]), True, int(steps[index - 1]) if index else -1)

@@ -1,0 +1,1 @@
+"""Commands behind the make targets."""

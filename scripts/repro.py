@@ -1,0 +1,78 @@
+"""Reproduce the pipeline, several trainings at once: what ``make repro`` and ``make quick`` run.
+
+DVC runs one stage after another. Here the stages before training run first, then the trainings
+that are not up to date side by side, each in a DVC of its own, then everything behind them.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+FIRST = ["conditions", "datasets"]
+
+
+def main() -> int:
+    """Return 0 if everything is up to date at the end, else 1."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trainings at once")
+    jobs = max(1, parser.parse_args().jobs)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
+        return 1
+    failed = _train(_changed_trainings(), jobs)
+    if failed:
+        print("Failed trainings:", *failed, sep="\n  ", file=sys.stderr)
+        return 1
+    return subprocess.run(["dvc", "repro"]).returncode
+
+
+def _changed_trainings() -> list[str]:
+    """Return the names of the train stages that DVC would run, in the order of the parameters."""
+    dry = ["dvc", "repro", "--dry", "--single-item", "train"]
+    lines = subprocess.run(dry, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [line.split("'")[1] for line in lines if line.startswith("Running stage 'train@")]
+
+
+def _train(stages: list[str], jobs: int) -> list[str]:
+    """Run the stages, ``jobs`` at a time; return those that failed. A failure stops no other."""
+    threads = str(max(1, (os.cpu_count() or 1) // jobs))
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+    running: set[subprocess.Popen] = set()
+    failed = []
+
+    def run(stage: str) -> int:
+        log = Path(".training", f"{stage.partition('@')[2]}.txt")
+        log.parent.mkdir(exist_ok=True)
+        command = ["dvc", "--wait-for-lock", "repro", "--single-item", stage]
+        with log.open("w") as file:
+            process = subprocess.Popen(
+                command, env=environment, stdout=file, stderr=file, start_new_session=True
+            )
+            running.add(process)
+            status = process.wait()
+            running.discard(process)
+        return status
+
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(run, stage): stage for stage in stages}
+        try:
+            for number, future in enumerate(as_completed(futures), start=1):
+                stage = futures[future]
+                state = "failed" if future.result() else "done"
+                print(f"[{number}/{len(stages)}] {stage} {state}", flush=True)
+                if future.result():
+                    failed.append(stage)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                os.killpg(process.pid, signal.SIGTERM)
+            raise
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One short script a stage of dvc.yaml, which owns every file name."""

@@ -1,0 +1,112 @@
+"""Reading and writing the files that stages exchange."""
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import yaml
+
+
+class _Yaml12Loader(yaml.SafeLoader):
+    """Reads scalars as YAML 1.2 and so as DVC does: ``1e-3`` is a number, ``on`` is a word."""
+
+    yaml_implicit_resolvers: ClassVar[dict] = {}
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key_node.value for key_node, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                line = node.start_mark.line + 1
+                raise ValueError(f"{key} stands twice in the mapping at line {line}.")
+        return super().construct_mapping(node, deep)
+
+
+def _construct_int(loader, node):
+    return int(loader.construct_scalar(node))
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+):
+    _Yaml12Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), [*_first, ""]
+    )
+_Yaml12Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+
+
+def read_yaml(path: Path) -> dict:
+    """Return the mapping in a YAML 1.2 file.
+
+    Raises:
+        ValueError: if a key stands twice, or the file is not a mapping.
+    """
+    values = yaml.load(path.read_text(), Loader=_Yaml12Loader)  # noqa: S506 - a SafeLoader
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} does not hold a mapping of parameters.")
+    return values
+
+
+def write_yaml(path: Path, values: dict) -> None:
+    """Write a mapping, keys in the given order."""
+    write_text(path, yaml.safe_dump(values, sort_keys=False))
+
+
+def read_json(path: Path) -> dict:
+    """Return the content of a JSON file."""
+    return json.loads(path.read_text())
+
+
+def write_json(path: Path, values: dict) -> None:
+    """Write strict JSON; entries that are None are left out.
+
+    Raises:
+        ValueError: if a number is not finite.
+    """
+    write_text(path, json.dumps(_without_none(values), indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    write_whole(path, lambda temporary: temporary.write_text(text))
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` make a temporary file, then give it its name: readers never see a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def refusing():
+    """Turn a refused value into one sentence on stderr and exit status 1."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+def _without_none(value):
+    if isinstance(value, dict):
+        return {key: _without_none(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} cannot be written as JSON.")
+    return value

@@ -1,0 +1,31 @@
+"""Write the report and the few numbers that tell one pipeline from another."""
+
+import sys
+from pathlib import Path
+
+from mbc.report import report
+from mbc.runs import read_run_table
+from mbc.summary import summarise
+from stages.files import read_json, read_yaml, refusing, write_json, write_text
+
+
+def main(
+    params_file: str,
+    table_file: str,
+    scaling_file: str,
+    plots_folder: str,
+    summary_file: str,
+    report_file: str,
+) -> None:
+    """Write the summary as JSON and the report as Markdown."""
+    table = read_run_table(table_file)
+    scaling = read_json(Path(scaling_file))
+    summary = summarise(table, scaling)
+    write_json(Path(summary_file), summary)
+    scale = read_yaml(Path(params_file))["scale"]
+    write_text(Path(report_file), report(table, scaling, summary, scale, plots_folder))
+
+
+if __name__ == "__main__":
+    with refusing():
+        main(*sys.argv[1:])

@@ -1,0 +1,43 @@
+"""Measure every run's moments: the table of runs, and the same by run as JSON."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+
+from mbc.conditions import Condition, parse, run_name
+from mbc.runs import run_row, run_table
+from mbc.settings import TransitionSettings
+from mbc.transitions import measure
+from stages.files import read_json, read_yaml, refusing, write_json, write_text
+
+
+def main(
+    params_file: str, conditions_folder: str, runs_folder: str, table_file: str, metrics_file: str
+) -> None:
+    """Walk conditions and seeds as the parameters name them; a run that is missing is an error."""
+    params = read_yaml(Path(params_file))
+    settings = parse(TransitionSettings, params["transition"], "transition")
+    rows, by_run = [], {}
+    for name in params["conditions"]:
+        condition_file = Path(conditions_folder, f"{name}.yaml")
+        condition = parse(Condition, read_yaml(condition_file), str(condition_file))
+        for seed in params["seeds"]:
+            run = run_name(name, seed)
+            folder = Path(runs_folder, run)
+            if not (folder / "outcome.json").exists():
+                raise ValueError(f"The run {run} is missing: 'dvc repro train@{run}' trains it.")
+            outcome = read_json(folder / "outcome.json")
+            transition = measure(pd.read_csv(folder / "history.csv"), condition.k, settings)
+            rows.append(run_row(name, seed, condition, outcome, transition))
+            by_run[run] = {**outcome, **asdict(transition)}
+            by_run[run].pop("versions")
+    table = run_table(rows)
+    write_text(Path(table_file), table.to_csv(index=False))
+    write_json(Path(metrics_file), by_run)
+
+
+if __name__ == "__main__":
+    with refusing():
+        main(*sys.argv[1:])

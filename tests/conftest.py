@@ -1,0 +1,48 @@
+"""Shared pieces: a small condition, and trained runs on it."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from mbc.conditions import BASE_KEYS, Condition
+from mbc.task import draw_map, sequences
+from mbc.training import start, train
+from stages.files import read_yaml
+
+ROOT = Path(__file__).parents[1]
+CPU = torch.device("cpu")
+TINY = {"n_layers": 1, "d_model": 32, "n_heads": 2, "d_mlp": 64, "batch_size": 32, "lr": 0.01}
+
+
+@pytest.fixture(scope="session")
+def params():
+    return read_yaml(ROOT / "params.yaml")
+
+
+@pytest.fixture(scope="session")
+def make_condition(params):
+    """Return a function that makes a small condition with changes."""
+
+    def make(**changes):
+        base = {key: params[key] for key in BASE_KEYS}
+        small = {"k": 4, "n_b": 20, "max_steps": 600}
+        return Condition(**{**base, **TINY, **small, **changes})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Return a function that trains a condition to its end: history and final state."""
+
+    def run_condition(condition, seed=0):
+        data = sequences(
+            draw_map(condition.k, condition.n_b, condition.fibre, seed), condition.direction
+        )
+        state = start(condition, data, seed, CPU)
+        rows = [row.flat() for row in train(condition, data, seed, state, CPU)]
+        return pd.DataFrame(rows), state
+
+    return run_condition
