@@ -5,13 +5,13 @@ reads in greyscale. Nothing here needs a display.
 """
 
 import math
+import os
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
 
-matplotlib.use("Agg")
+os.environ["MPLBACKEND"] = "agg"  # whatever the environment says, and before matplotlib reads it
 
 import matplotlib.pyplot as plt
 import seaborn as sns

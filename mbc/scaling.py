@@ -101,7 +101,7 @@ def power_law(
     return PowerLaw(
         **counts,
         **line,
-        r_squared=_finite(fit.rsquared),
+        r_squared=float(fit.rsquared) if fit.centered_tss > 0 else None,
         hc3_interval=_interval(robust.conf_int(1 - confidence)[1]),
         bootstrap_interval=_interval(percentiles),
         degenerate_resamples=degenerate,
@@ -183,14 +183,12 @@ def _bootstrap_lines(
             if degenerate > 100 * resamples:
                 raise ValueError(f"No resample of {len(groups)} conditions has 3 different {x}.")
             continue
-        slope, intercept = np.polyfit(points[:, 0], points[:, 1], 1)
-        lines.append((intercept, slope))
+        center = points.mean(axis=0)
+        from_center = points - center
+        slope = from_center[:, 0] @ from_center[:, 1] / (from_center[:, 0] @ from_center[:, 0])
+        lines.append((center[1] - slope * center[0], slope))
     return np.array(lines), degenerate
 
 
 def _interval(bounds) -> Interval:
     return float(bounds[0]), float(bounds[1])
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

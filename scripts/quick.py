@@ -12,11 +12,10 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from mbc.report import run_lines
 from mbc.runs import read_run_table
-from stages.files import read_yaml
+from stages.files import read_yaml, write_yaml
 
 COPY = Path("quick")
 SOURCES = [".dvc/config", ".dvcignore", "dvc.yaml", "mbc", "params.yaml", "scripts", "stages"]
@@ -30,7 +29,7 @@ def main() -> int:
     jobs = parser.parse_args().jobs
     _copy_sources()
     params = {**read_yaml(COPY / "params.yaml"), **CHANGES}
-    (COPY / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    write_yaml(COPY / "params.yaml", params)
     subprocess.run(["dvc", "config", "--quiet", "core.no_scm", "true"], cwd=COPY, check=True)
     command = [sys.executable, "-m", "scripts.repro", "--jobs", jobs]
     status = subprocess.run(command, cwd=COPY).returncode

@@ -27,14 +27,20 @@ class _Yaml12Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Yaml12Dumper(yaml.SafeDumper):
+    """Quotes what the loader would not read back as a word."""
+
+    yaml_implicit_resolvers = _Yaml12Loader.yaml_implicit_resolvers
+
+
 def _construct_int(loader, node):
-    return int(loader.construct_scalar(node))
+    return int(loader.construct_scalar(node).replace("_", ""))
 
 
 for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?[0-9]+", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("int", r"[-+]?[0-9][0-9_]*", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
     ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
     ("null", r"~|null|Null|NULL|", "~nN\0"),
 ):
@@ -58,7 +64,7 @@ def read_yaml(path: Path) -> dict:
 
 def write_yaml(path: Path, values: dict) -> None:
     """Write a mapping, keys in the given order."""
-    write_text(path, yaml.safe_dump(values, sort_keys=False))
+    write_text(path, yaml.dump(values, Dumper=_Yaml12Dumper, sort_keys=False))
 
 
 def read_json(path: Path) -> dict:

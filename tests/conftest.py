@@ -13,6 +13,7 @@ from stages.files import read_yaml
 
 ROOT = Path(__file__).parents[1]
 CPU = torch.device("cpu")
+torch.set_num_threads(1)  # networks this small are slower with more
 TINY = {"n_layers": 1, "d_model": 32, "n_heads": 2, "d_mlp": 64, "batch_size": 32, "lr": 0.01}
 
 

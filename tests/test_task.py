@@ -79,8 +79,8 @@ def test_impossible_requests_are_refused_in_one_sentence(request_, words):
 
 
 def test_too_many_equal_first_characters_are_refused():
-    with pytest.raises(ValueError, match="n_b is 46657.*same character"):
-        task.draw_map(35, 46_657, "distinct", seed=0)
+    with pytest.raises(ValueError, match="n_b is 47988.*same character"):
+        task.draw_map(35, 47_988, "distinct", seed=0)
 
 
 def test_sequences_have_the_papers_layout():

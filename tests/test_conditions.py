@@ -1,0 +1,153 @@
+import re
+
+import pytest
+
+from mbc.conditions import BASE_KEYS, resolve_conditions, run_name
+from mbc.settings import check_settings
+
+
+@pytest.fixture
+def base(params):
+    return {key: params[key] for key in BASE_KEYS}
+
+
+@pytest.fixture
+def others(params):
+    return {key: value for key, value in params.items() if key not in BASE_KEYS}
+
+
+def resolve(base, **changes):
+    return resolve_conditions(base, {"base": None, "other": changes}, scale=1.0)["other"]
+
+
+def test_a_condition_is_the_base_with_its_changes(base):
+    condition = resolve(base, lr=5e-4, k=3)
+    assert condition.lr == 5e-4
+    assert condition.k == 3
+    expected = {**base, "lr": 5e-4, "k": 3}
+    assert condition.model_dump() == expected
+    assert condition.dataset_size == 3000
+
+
+def test_scale_multiplies_n_b_and_leaves_at_least_one(base):
+    changes = {"base": None, "other": {"n_b": 278, "batch_size": 1}}
+    assert resolve_conditions(base, changes, 0.1)["other"].n_b == 28
+    changes = {"other": {"batch_size": 1}}
+    assert resolve_conditions(base, changes, 1e-6)["other"].n_b == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kk": 3}, "conditions.other.kk is not a parameter"),
+        ({"lr": "fast"}, "conditions.other.lr is 'fast'"),
+        ({"lr": -1e-3}, "conditions.other.lr is -0.001"),
+        ({"lr": 0.0}, "conditions.other.lr is 0.0"),
+        ({"lr": float("nan")}, "conditions.other.lr is nan"),
+        ({"lr": float("inf")}, "conditions.other.lr is inf"),
+        ({"k": 0}, "conditions.other.k is 0"),
+        ({"k": -2}, "conditions.other.k is -2"),
+        ({"k": 2.5}, "conditions.other.k is 2.5"),
+        ({"k": "4"}, "conditions.other.k is '4'"),
+        ({"k": True}, "conditions.other.k is True"),
+        ({"k": 37}, "conditions.other: k is 37"),
+        ({"n_b": 0}, "conditions.other.n_b is 0"),
+        ({"batch_size": 20_001}, "batch_size is 20001.*20000"),
+        ({"batch_size": 0}, "conditions.other.batch_size is 0"),
+        ({"batch_size": -1}, "conditions.other.batch_size is -1"),
+        ({"batch_size": 1.5}, "conditions.other.batch_size is 1.5"),
+        ({"label_noise": 1.1}, "conditions.other.label_noise is 1.1"),
+        ({"label_noise": 0.1, "direction": "forward"}, "label_noise is 0.1"),
+        ({"fibre": "loose"}, "conditions.other.fibre is 'loose'.*distinct"),
+        ({"d_model": 130}, "d_model is 130"),
+        ({"warmup_steps": 5}, "warmup_steps is 5"),
+        ({"warmup_steps": 60_000, "schedule": "cosine"}, "warmup_steps is 60000"),
+        ({"stop_after": 0.5}, "conditions.other.stop_after is 0.5"),
+        ({"weight_decay": -0.1}, "conditions.other.weight_decay is -0.1"),
+        ({"max_steps": None}, "conditions.other.max_steps is None"),
+    ],
+)
+def test_bad_values_are_refused_in_one_sentence_with_their_name(base, changes, words):
+    with pytest.raises(ValueError, match=words) as refusal:
+        resolve(base, **changes)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_bad_base_value_is_named_without_a_condition(base):
+    with pytest.raises(ValueError, match=r"^lr is 'fast'"):
+        resolve_conditions({**base, "lr": "fast"}, {"base": None}, 1.0)
+    with pytest.raises(ValueError, match=r"^lr is missing"):
+        resolve_conditions({k: v for k, v in base.items() if k != "lr"}, {"base": None}, 1.0)
+
+
+@pytest.mark.parametrize("size", [20_000, 19_999, 1])
+def test_batches_up_to_the_dataset_are_allowed(base, size):
+    assert resolve(base, batch_size=size).batch_size == size
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_smallest_ambiguities_are_allowed(base, k):
+    assert resolve(base, k=k).k == k
+
+
+def test_equal_conditions_are_refused(base):
+    with pytest.raises(ValueError, match=r"conditions\.twin is the same as conditions\.one"):
+        resolve_conditions(base, {"one": {"k": 3}, "twin": {"k": 3, "lr": base["lr"]}}, 1.0)
+
+
+@pytest.mark.parametrize("name", ["k-3", "K3", "3k", "", 10, None])
+def test_names_are_words(base, name):
+    with pytest.raises(ValueError, match="a condition's name"):
+        resolve_conditions(base, {name: {"k": 3}}, 1.0)
+
+
+@pytest.mark.parametrize("changes", [[], "k: 3", 3])
+def test_changes_are_a_mapping(base, changes):
+    with pytest.raises(ValueError, match=r"conditions\.other is"):
+        resolve_conditions(base, {"other": changes}, 1.0)
+
+
+def test_the_committed_parameters_are_valid(base, others):
+    settings = check_settings(others)
+    assert len(resolve_conditions(base, settings.conditions, settings.scale)) == len(
+        settings.conditions
+    )
+    assert run_name("k03", 42) == "k03-42"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("seeds", [1, 1], "seeds is .*1 stands twice"),
+        ("seeds", [], "seeds is"),
+        ("seeds", [-1], r"seeds\.0 is -1"),
+        ("seeds", [1.5], r"seeds\.0 is 1.5"),
+        ("seeds", 42, "seeds is 42"),
+        ("scale", 0.0, "scale is 0.0"),
+        ("scale", "full", "scale is 'full'"),
+        ("conditions", {"k03": {"k": 3}}, r"conditions\.base must be there"),
+        ("conditions", {"base": {"k": 3}}, r"conditions\.base must be there"),
+        ("learning_rate", 1e-3, "learning_rate is not a parameter; known are fibre"),
+    ],
+)
+def test_bad_settings_are_refused(others, key, value, words):
+    with pytest.raises(ValueError, match=words) as refusal:
+        check_settings({**others, key: value})
+    assert re.fullmatch(r"[^\n]+\.", str(refusal.value))
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "words"),
+    [
+        ("transition", "tau_fraction", 1.0, r"transition\.tau_fraction is 1.0"),
+        ("transition", "plateau_window", [0.5, 0.2], "plateau_window is .*must rise"),
+        ("transition", "end_fraction", 0.95, "end_fraction is 0.95"),
+        ("transition", "typo", 1, r"transition\.typo is not a parameter"),
+        ("scaling", "thresholds", [0.5, 0.5], "thresholds is .*twice"),
+        ("scaling", "resamples", 10, r"scaling\.resamples is 10"),
+        ("sweeps", "fixed_size", {"vary": ["q"]}, r"sweeps\.fixed_size\.vary\.0 is 'q'"),
+    ],
+)
+def test_bad_settings_inside_a_section_are_refused(others, section, key, value, words):
+    with pytest.raises(ValueError, match=words):
+        check_settings({**others, section: {**others[section], key: value}})

@@ -1,0 +1,82 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from mbc.conditions import BASE_KEYS, Condition
+from mbc.runs import read_run_table, run_row, run_table, sweep_runs
+from mbc.settings import Sweep
+from mbc.transitions import Moment, Transition
+
+OUTCOME = {"status": "transition_passed", "last_step": 1000}
+
+TAU = Moment(500, True, 450)
+
+
+@pytest.fixture
+def row(params):
+    def make(name, seed=0, tau=TAU, outcome=OUTCOME, **changes):
+        condition = Condition(**{**{key: params[key] for key in BASE_KEYS}, **changes})
+        return run_row(name, seed, condition, outcome, Transition(tau=tau, width=100))
+
+    return make
+
+
+def test_statuses(row):
+    observed = row("base")
+    assert (observed["tau"], observed["tau_status"], observed["tau_after"]) == (
+        500,
+        "observed",
+        450,
+    )
+    censored = row("base", tau=Moment(1000, False, 1000))
+    assert (censored["tau"], censored["tau_status"]) == (1000, "censored")
+    diverged = {"status": "diverged", "last_step": 70}
+    lost = row("base", tau=Moment(50, False, 50), outcome=diverged)
+    assert lost["tau_status"] == "diverged"
+    early = row("base", tau=Moment(50, True, 40), outcome=diverged)
+    assert early["tau_status"] == "observed"
+    unambiguous = row("base", tau=None, k=1)
+    assert (unambiguous["tau"], unambiguous["tau_status"]) == (None, "undefined")
+
+
+def test_a_table_survives_its_file(row, tmp_path):
+    table = run_table([row("base"), row("k01", tau=None, k=1), row("k03", seed=7, k=3)])
+    table.to_csv(tmp_path / "runs.csv", index=False)
+    back = read_run_table(tmp_path / "runs.csv")
+    assert back["run"].tolist() == ["base-0", "k01-0", "k03-7"]
+    assert back["tau"].isna().tolist() == [False, True, False]
+    assert back["tau"].dtype == "Int64"
+    assert np.allclose(back["log_k"], table["log_k"])
+
+
+def test_sweeps_are_queries(row):
+    rows = [
+        row("base"),
+        row("k03", k=3),
+        row("k03_fast", k=3, lr=0.01),
+        row("fast", lr=0.01),
+        row("d10k_k05", k=5, n_b=2000),
+        row("d10k_k36", k=36, n_b=278),
+        row("odd", k=5, n_b=1999),
+    ]
+    table = run_table(rows)
+    by_size = sweep_runs(table, Sweep(vary=["k"]), scale=1.0)
+    assert by_size["condition"].tolist() == ["base", "k03"]
+    rates = sweep_runs(table, Sweep(vary=["lr"]), scale=1.0)
+    assert rates["condition"].tolist() == ["base", "fast"]
+    fixed = sweep_runs(table, Sweep(vary=["k", "n_b"], dataset_sizes=[10_000, 20_000]), 1.0)
+    sizes = fixed.groupby("nominal_size")["condition"].apply(list).to_dict()
+    assert sizes == {10_000: ["d10k_k05", "d10k_k36"], 20_000: ["base"]}
+
+
+def test_sweeps_scale(params):
+    base = {key: params[key] for key in BASE_KEYS}
+    rows = []
+    for name, k, n_b in (("base", 20, 100), ("d10k_k36", 36, 28), ("d20k_k36", 36, 56)):
+        condition = Condition(**{**base, "k": k, "n_b": n_b})
+        rows.append(run_row(name, 0, condition, OUTCOME, Transition(tau=Moment(1, True, 0))))
+    sweep = Sweep(vary=["k", "n_b"], dataset_sizes=[10_000, 20_000])
+    found = sweep_runs(run_table(rows), sweep, scale=0.1)
+    pd.testing.assert_series_equal(
+        found["nominal_size"], pd.Series([1000.0, 2000.0, 2000.0]), check_names=False
+    )

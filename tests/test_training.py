@@ -1,0 +1,169 @@
+import math
+from itertools import islice
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from mbc import training
+from mbc.task import draw_map, sequences
+from mbc.training import Batches, learning_rate, start, train
+
+CPU = torch.device("cpu")
+
+
+def data_of(condition, seed=0):
+    return sequences(
+        draw_map(condition.k, condition.n_b, condition.fibre, seed), condition.direction
+    )
+
+
+def test_a_small_map_is_learned_and_the_run_ends_behind_its_transition(make_condition, run):
+    condition = make_condition(max_steps=2000, stop_after=1.5)
+    history, state = run(condition)
+    assert state.status == "transition_passed"
+    passed = max(state.passed.values())
+    assert history["step"].iloc[-1] == state.step == math.ceil(1.5 * passed)
+    assert history["candidate_loss"].iloc[-1] < 0.5 * math.log(4)
+    assert history["z_gap"].iloc[-1] > 0.5
+    assert history["joint_loss"].iloc[-1] < history["joint_loss"].iloc[0]
+
+
+def test_history_has_every_column_and_whole_epochs(make_condition, run):
+    history, _ = run(make_condition(max_steps=50))
+    assert list(history) == [
+        *("step", "examples", "lr", "training_loss", "gradient_norm"),
+        *("candidate_loss", "candidate_loss_error", "candidate_accuracy", "joint_loss"),
+        *("fibre_mass", "z_gap", "b_gap", "z_gap_string", "b_gap_string"),
+        *(f"loss_character_{i}" for i in range(1, 5)),
+        "loss_eos",
+    ]
+    assert np.isfinite(history.to_numpy(float)).all()
+    assert history["step"].tolist() == sorted(set(history["step"]))
+    # 80 examples in batches of 32, 32 and 16
+    expected = [s // 3 * 80 + s % 3 * 32 for s in history["step"]]
+    assert history["examples"].tolist() == expected
+
+
+@pytest.mark.parametrize("changes", [{"direction": "forward"}, {"fibre": "structured"}])
+def test_other_tasks_train(make_condition, run, changes):
+    history, state = run(make_condition(max_steps=60, **changes))
+    assert state.step == 60
+    characters = 6 if "direction" in changes else 1
+    assert f"loss_character_{characters}" in history
+    assert f"loss_character_{characters + 1}" not in history
+
+
+def test_equal_runs_are_equal_and_seeds_differ(make_condition, run):
+    condition = make_condition(max_steps=40, label_noise=0.2)
+    (one, _), (same, _), (other, _) = (run(condition, seed) for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(one, same, check_exact=True)
+    assert not one["training_loss"].equals(other["training_loss"])
+
+
+@pytest.mark.parametrize("stop_at_row", [1, 3, 6])
+def test_a_resumed_run_gives_the_same_rows(make_condition, run, stop_at_row, tmp_path):
+    condition = make_condition(
+        max_steps=120, label_noise=0.1, schedule="cosine", warmup_steps=20, eval_every=10
+    )
+    straight, _ = run(condition)
+    data = data_of(condition)
+    state = start(condition, data, 0, CPU)
+    rows = [r.flat() for r in islice(train(condition, data, 0, state, CPU), stop_at_row)]
+    torch.save(state.snapshot(), tmp_path / "state.pt")
+
+    resumed = start(condition, data, 0, CPU)
+    resumed.restore(torch.load(tmp_path / "state.pt", weights_only=True))
+    rows += [r.flat() for r in train(condition, data, 0, resumed, CPU)]
+    pd.testing.assert_frame_equal(pd.DataFrame(rows), straight, check_exact=True)
+
+
+def test_a_finished_run_yields_nothing_more(make_condition):
+    condition = make_condition(max_steps=10)
+    data = data_of(condition)
+    state = start(condition, data, 0, CPU)
+    assert list(train(condition, data, 0, state, CPU))
+    assert state.status == "step_budget_spent"
+    assert list(train(condition, data, 0, state, CPU)) == []
+
+
+def test_k_1_ends_by_its_character_loss(make_condition, run):
+    _, state = run(make_condition(k=1, n_b=40, max_steps=2000))
+    assert state.status == "transition_passed"
+    assert list(state.passed) == ["character_loss"]
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(make_condition, run, monkeypatch):
+    real, calls = training.batch_loss, []
+
+    def broken(*args):
+        calls.append(1)
+        return real(*args) * (float("nan") if len(calls) == 18 else 1)
+
+    monkeypatch.setattr(training, "batch_loss", broken)
+    history, state = run(make_condition(eval_every=10))
+    assert state.status == "diverged"
+    assert state.diverged_at == 17
+    assert history["step"].max() < 17
+    assert np.isfinite(history.to_numpy(float)).all()
+
+
+def test_an_absurd_learning_rate_diverges(make_condition, run):
+    _, state = run(make_condition(lr=1e30))
+    assert state.status == "diverged"
+
+
+def test_evaluations_are_dense_early_and_cost_their_share(make_condition, run, monkeypatch):
+    costs = []
+    real = training.draw_sample
+
+    def recording(*args):
+        costs.append(real(*args))
+        return costs[-1]
+
+    monkeypatch.setattr(training, "draw_sample", recording)
+    history, state = run(make_condition(max_steps=200, lr=1e-5, eval_every=50))
+    evaluation_tokens = (len(history) - 1) * costs[0].n_tokens  # the last one is always made
+    assert evaluation_tokens <= 3 * training.EVALUATION_SHARE * state.trained_tokens
+    gaps = history["step"].diff().dropna()
+    assert gaps.max() <= 50
+    assert history["step"].iloc[0] == 0
+
+
+def test_spacing_is_5_percent_once_affordable(make_condition, run, monkeypatch):
+    monkeypatch.setattr(training, "EVALUATION_SHARE", 1e9)
+    history, _ = run(make_condition(max_steps=150, lr=1e-5, eval_every=4))
+    steps = history["step"].to_numpy()
+    assert (np.diff(steps) <= np.maximum(1, steps[:-1] / 19)).all()
+    assert np.diff(steps).max() == 4
+
+
+def test_an_epoch_shows_every_example_once(make_condition):
+    condition = make_condition()
+    batches = Batches(condition, data_of(condition), seed=0)
+    epoch = [batches.at(step)[0] for step in range(3)]
+    assert [len(batch) for batch in epoch] == [32, 32, 16]
+    assert sorted(np.concatenate(epoch)) == list(range(80))
+    assert sorted(np.concatenate([batches.at(s)[0] for s in (3, 4, 5)])) == list(range(80))
+    assert not np.array_equal(batches.at(3)[0], epoch[0])
+    assert np.array_equal(batches.at(0)[0], epoch[0])
+
+
+def test_learning_rates(make_condition):
+    assert learning_rate(make_condition(), 599) == 0.01
+    cosine = make_condition(schedule="cosine", warmup_steps=10, max_steps=110)
+    rates = [learning_rate(cosine, step) for step in range(111)]
+    assert rates[:10] == pytest.approx([0.001 * s for s in range(1, 11)])
+    assert rates[10] == pytest.approx(0.01)
+    assert rates[60] == pytest.approx(0.005)
+    assert rates[110] == pytest.approx(0, abs=1e-12)
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_training_leaves_the_global_generators_alone(make_condition, run):
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    run(make_condition(max_steps=5))
+    assert torch.equal(torch.rand(1), expected)

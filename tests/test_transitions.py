@@ -1,0 +1,99 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mbc.settings import TransitionSettings
+from mbc.transitions import Moment, measure, onset, plateau, waiting_time
+
+K = 10
+LOG_K = math.log(K)
+
+
+@pytest.fixture
+def settings(params):
+    return TransitionSettings(**params["transition"])
+
+
+def history(candidate_over_log_k, z_gap=None, spacing=100):
+    n = len(candidate_over_log_k)
+    return pd.DataFrame(
+        {
+            "step": np.arange(n) * spacing,
+            "candidate_loss": np.array(candidate_over_log_k) * LOG_K,
+            "z_gap": np.zeros(n) if z_gap is None else z_gap,
+            "b_gap": 0.25,
+            "fibre_mass": K / 36,
+            "joint_loss": 14.0,
+        }
+    )
+
+
+CURVE = [1.5, 1.02, 1.0, 1.0, 1.1, 1.0, 0.85, 0.45, 0.2, 0.05]
+
+
+def test_a_known_run_has_its_known_moments(settings):
+    z_gap = [0, 0, 0, 0, 0.2, 0.3, 0.5, 1, 2, 3]
+    result = measure(history(CURVE, z_gap), K, settings)
+    assert result.tau == Moment(step=700, observed=True, after=600)
+    assert result.onset == Moment(400, True, 300)
+    assert result.loss_onset == Moment(600, True, 500)
+    assert result.plateau_reached == Moment(100, True, 0)
+    assert result.end == Moment(900, True, 800)
+    assert result.width == 300
+    assert result.lead_fraction == pytest.approx((600 - 400) / 600)
+    assert result.plateau.ratio == pytest.approx(1.01)  # steps 100 and 200, of 70 to 210
+    assert result.plateau.height == pytest.approx(1.01 * LOG_K)
+    assert result.plateau.evaluations == 2
+    assert result.plateau.peak_ratio == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(("fraction", "step"), [(0.9, 600), (0.5, 700), (0.3, 800), (0.1, 900)])
+def test_tau_at_any_threshold(fraction, step):
+    assert waiting_time(history(CURVE), K, fraction).step == step
+
+
+def test_tau_is_the_first_crossing_even_if_the_loss_comes_back():
+    assert waiting_time(history([1, 1, 0.4, 1.2, 0.3]), K, 0.5).step == 200
+
+
+def test_a_run_without_transition_is_censored_not_dropped(settings):
+    result = measure(history([1.4, 1.0, 1.0, 1.0, 1.0]), K, settings)
+    assert result.tau == Moment(step=400, observed=False, after=400)
+    assert not result.onset.observed
+    assert result.width is None
+    assert result.lead_fraction is None
+    assert result.plateau.ratio == pytest.approx(1.0)
+
+
+def test_k_1_has_no_moments(settings):
+    result = measure(history([0.0, 0.0]), 1, settings)
+    assert all(value is None for value in vars(result).values())
+
+
+def test_an_empty_window_gives_no_plateau():
+    curve = history([1.2, 0.2])
+    assert plateau(curve, K, waiting_time(curve, K, 0.5), (0.1, 0.3)) is None
+
+
+@pytest.mark.parametrize(
+    ("gaps", "expected"),
+    [
+        ([0, 0.2, 0.2, 0.2, 0.2], Moment(100, True, 0)),
+        ([0, 0.2, 0, 0.2, 0.2, 0.2], Moment(300, True, 200)),
+        ([0.2, 0.2, 0.2], Moment(0, True, -1)),
+        ([0, 0.2, 0.2, float("nan"), 0.2, 0.2, 0.2], Moment(400, True, 300)),
+        ([0, 0.2, 0.2, float("nan"), 0.2], Moment(400, False, 400)),
+        ([0, 0, 0.2, 0.2], Moment(300, False, 300)),
+        ([0, 0.1, 0.1, 0.1], Moment(300, False, 300)),
+    ],
+)
+def test_onset_needs_evaluations_in_a_row(gaps, expected):
+    assert onset(history([1] * len(gaps), gaps), gap=0.1, evaluations=3) == expected
+
+
+def test_onset_of_another_gap():
+    table = history([1, 1, 1]).assign(z_gap_string=[0.2, 0.2, 0.2])
+    assert onset(table, 0.1, 3, column="z_gap_string").observed
+    assert not onset(table, 0.1, 3).observed
