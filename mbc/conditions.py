@@ -23,10 +23,11 @@ class Condition(BaseModel):
     k: Count = Field(description="targets in each fibre")
     n_b: Count = Field(description="number of base strings; D = n_b * k")
     label_noise: Share = Field(description="probability of a target drawn from the same fibre")
+    network: Literal["transformer", "linear"] = Field(description="see mbc.network.build_network")
     n_layers: Count = Field(description="layers of the transformer")
-    d_model: Count = Field(description="width of the residual stream")
+    d_model: Count = Field(description="width of the residual stream, of an embedding")
     n_heads: Count = Field(description="attention heads in each layer")
-    d_mlp: Count = Field(description="width of each MLP")
+    d_mlp: Count = Field(description="width of each MLP, of the linear network's middle")
     initialisation: Literal["paper", "scaled"] = Field(description="see mbc.model.build_model")
     lr: Positive = Field(description="learning rate (peak, with a schedule)")
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
@@ -89,12 +90,13 @@ BASE_KEYS = tuple(Condition.model_fields)
 def resolve_conditions(
     base: dict, overrides: dict[str, dict | None], scale: float
 ) -> dict[str, Condition]:
-    """Return every named condition: the base with its own changes, n_b multiplied by the scale.
+    """Return every named condition: the base with its own changes, sizes multiplied by the scale.
 
     Args:
         base: one value for each of `BASE_KEYS`.
         overrides: for each condition what it changes; None changes nothing.
-        scale: factor on every n_b, rounded, at least 1 base string.
+        scale: factor on every n_b, and on max_steps and warmup_steps, since the waiting time
+            grows with the dataset; rounded, at least 1 (no warm-up stays none).
 
     Raises:
         ValueError: one sentence that names the parameter, its value and what is allowed; also if
@@ -165,10 +167,11 @@ def parse(
 
 
 def _scaled(values: dict, scale: float) -> dict:
-    n_b = values["n_b"]
-    if type(n_b) is not int or n_b < 1:  # refused by the model, as it stands
-        return values
-    return {**values, "n_b": max(1, round(n_b * scale))}
+    scaled = dict(values)
+    for key in ("n_b", "max_steps", "warmup_steps"):
+        if type(values[key]) is int and values[key] >= 1:  # others are refused as they stand
+            scaled[key] = max(1, round(values[key] * scale))
+    return scaled
 
 
 def _lower_first(text: str) -> str:

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mbc.model import Segment, Weights, tree_logits
+from mbc.model import Segment
+from mbc.network import Network
 from mbc.task import BOS, SELECTOR_LENGTH, Sequences, candidates, generator, shuffle_without_fixed
 
 
@@ -144,9 +145,9 @@ def draw_sample(data: Sequences, size: int, seed: int, device: torch.device) -> 
 
 
 @torch.no_grad()
-def evaluate(weights: Weights, sample: EvaluationSample, n_heads: int) -> Evaluation:
+def evaluate(network: Network, sample: EvaluationSample) -> Evaluation:
     """Measure a network on a sample; the network is left as it is."""
-    *_, first, behind_own, behind_shuffled = tree_logits(weights, sample.tree, n_heads)
+    *_, first, behind_own, behind_shuffled = network.logits(sample.tree)
     n, n_candidates, _ = sample.answers.shape
     first = first.unflatten(0, (3, n))
     logits = torch.cat([first[0].expand(-1, n_candidates, -1, -1), behind_own], dim=2)

@@ -41,9 +41,9 @@ def loss_curves(table: pd.DataFrame) -> Figure:
     Args:
         table: columns run, k, step, candidate_loss.
     """
-    figure, axis = _figure()
+    figure, axis = new_figure()
     values = sorted(table["k"].unique())
-    for index, (k, colour) in enumerate(zip(values, _colours(len(values)), strict=True)):
+    for index, (k, colour) in enumerate(zip(values, colours(len(values)), strict=True)):
         for number, (_, run) in enumerate(table[table["k"] == k].groupby("run")):
             run = run[run["step"] > 0]
             axis.plot(
@@ -68,13 +68,13 @@ def waiting_times(runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str) -
         curve: columns dataset_size, tau, low, high; may be empty.
         exponent_text: legend entry of the curve.
     """
-    figure, axis = _figure()
+    figure, axis = new_figure()
     if not curve.empty:
         axis.fill_between(
             curve["dataset_size"], curve["low"], curve["high"], color="0.85", label="95% band"
         )
         axis.plot(curve["dataset_size"], curve["tau"], color="0.3", label=exponent_text)
-    _points(axis, runs, "dataset_size", "black", "o", "run")
+    draw_waiting_times(axis, runs, "dataset_size")
     axis.set(
         xscale="log",
         yscale="log",
@@ -91,16 +91,18 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     Args:
         runs: columns k, nominal_size, tau, tau_status.
     """
-    figure, axis = _figure()
+    figure, axis = new_figure()
     sizes = sorted(runs["nominal_size"].unique())
     for size, colour, marker, dash in zip(
-        sizes, _colours(len(sizes)), MARKERS, DASHES, strict=False
+        sizes, colours(len(sizes)), MARKERS, DASHES, strict=False
     ):
         of_size = runs[runs["nominal_size"] == size]
         observed = of_size[of_size["tau_status"] == "observed"].astype({"tau": float})
         mean = observed.groupby("k")["tau"].mean()
         axis.plot(mean.index, mean, color=colour, linestyle=dash)
-        _points(axis, of_size, "k", colour, marker, f"D = {size:,.0f}")
+        draw_waiting_times(
+            axis, of_size, "k", colour=colour, marker=marker, label=f"D = {size:,.0f}"
+        )
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time τ (steps)")
     ticks = sorted(runs["k"].unique())
     axis.set_xticks(ticks, [f"{k}" for k in ticks])
@@ -117,7 +119,7 @@ def threshold_exponents(table: pd.DataFrame) -> Figure:
     Args:
         table: columns threshold, exponent, low, high; low and high may be missing values.
     """
-    figure, axis = _figure()
+    figure, axis = new_figure()
     errors = np.abs(table[["low", "high"]].to_numpy(float).T - table["exponent"].to_numpy(float))
     axis.errorbar(
         table["threshold"], table["exponent"], yerr=errors, color="black", marker="o", capsize=3
@@ -143,7 +145,7 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
     )
     for axis, (title, prefixes) in zip(axes, ANATOMY_PANELS.items(), strict=True):
         columns = [c for c in history.columns if any(_is_series(c, p) for p in prefixes)]
-        for index, (column, colour) in enumerate(zip(columns, _colours(len(columns)), strict=True)):
+        for index, (column, colour) in enumerate(zip(columns, colours(len(columns)), strict=True)):
             axis.plot(
                 history["step"],
                 history[column],
@@ -167,12 +169,15 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
     return figure
 
 
-def _figure() -> tuple[Figure, plt.Axes]:
+def new_figure(panels: int = 1) -> tuple[Figure, plt.Axes]:
+    """Return a figure with one axis, or an array of axes side by side."""
     sns.set_theme(style="ticks")
-    return plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+    width = 6.5 if panels == 1 else 4.4 * panels
+    return plt.subplots(1, panels, figsize=(width, 4.2), layout="constrained")
 
 
-def _colours(number: int) -> list:
+def colours(number: int) -> list:
+    """Return colours from dark to light."""
     return sns.color_palette("viridis", number) if number > 1 else ["black"]
 
 
@@ -180,26 +185,29 @@ def _is_series(column: str, prefix: str) -> bool:
     return column.startswith(prefix) if prefix.endswith("_") else column == prefix
 
 
-def _points(axis: plt.Axes, runs: pd.DataFrame, x: str, colour, marker: str, label: str) -> None:
+def draw_waiting_times(
+    axis: plt.Axes,
+    runs: pd.DataFrame,
+    x: str,
+    y: str = "tau",
+    *,
+    status: str = "tau_status",
+    colour="black",
+    marker: str = "o",
+    label: str = "run",
+) -> None:
     """Draw observed runs as filled marks and censored ones as hollow triangles: later than this."""
-    observed = runs[runs["tau_status"] == "observed"]
-    axis.scatter(
-        observed[x],
-        observed["tau"].astype(float),
-        color=[colour],
-        marker=marker,
-        label=label,
-        zorder=3,
-    )
-    censored = runs[runs["tau_status"] == "censored"]
+    observed = runs[runs[status] == "observed"].astype({y: float})
+    axis.scatter(observed[x], observed[y], color=[colour], marker=marker, label=label, zorder=3)
+    censored = runs[runs[status] == "censored"].astype({y: float})
     if not censored.empty:
         axis.scatter(
             censored[x],
-            censored["tau"].astype(float),
+            censored[y],
             facecolors="none",
             edgecolors=[colour],
             marker="^",
-            label="no transition up to here",
+            label=f"{label}, no transition up to here",
             zorder=3,
         )
 

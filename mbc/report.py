@@ -28,6 +28,41 @@ FIGURES = (
         "k varies and n_b = D / k with it.",
     ),
     (
+        "batch_size",
+        "Batch size (Table 1, Figure 2a)",
+        "The same waiting times in steps and in examples.",
+    ),
+    ("learning_rate", "Learning rate (section 3.4)", "At the base condition's batch size."),
+    (
+        "label_noise",
+        "Label noise (Figure 2b)",
+        "Targets replaced within their fibre; this also makes the task itself harder.",
+    ),
+    (
+        "survival",
+        "Runs still without transition (Kaplan-Meier)",
+        "A run that never had its transition leaves its curve above 0. "
+        "With one seed a curve is a single step, without interval.",
+    ),
+    (
+        "direction",
+        "Direction and transfer (Table 2)",
+        "Forward is A → B; `backward after forward` starts from the forward run's last weights. "
+        "The right panel's criterion means the same in both directions.",
+    ),
+    (
+        "linear",
+        "Linear networks (appendix G)",
+        "Two linear layers on the embeddings of B and z, beside the transformer.",
+    ),
+    (
+        "structured",
+        "Structured fibres beside distinct ones",
+        "Where the fibre can be read off the first character of B, the loss of the answer's only "
+        "character can stand at log k while shuffling B is costly and shuffling z is not: "
+        "that is the marginal P(A|B), learned.",
+    ),
+    (
         "threshold_exponent",
         "Exponent by threshold (appendix D)",
         "The exponent of the waiting time when it is read off at other fractions of log k.",
@@ -35,12 +70,22 @@ FIGURES = (
 )
 
 
-def report(table: pd.DataFrame, scaling: dict, summary: dict, scale: float, plots: str) -> str:
+def report(
+    table: pd.DataFrame,
+    scaling: dict,
+    effects: dict,
+    claims: dict,
+    summary: dict,
+    scale: float,
+    plots: str,
+) -> str:
     """Return the report.
 
     Args:
         table: the table of runs.
         scaling: the scaling metrics.
+        effects: the metrics of the other experiments.
+        claims: the judged claims by name.
         summary: of `mbc.summary.summarise`.
         scale: factor on every n_b.
         plots: folder of the figures, relative to the report.
@@ -48,8 +93,12 @@ def report(table: pd.DataFrame, scaling: dict, summary: dict, scale: float, plot
     parts = [
         "# Marginals before conditionals: what the runs say",
         _opening(table, scaling, summary, scale),
+        "## The paper's claims",
+        _claims(claims),
         "## Fits",
         _fits(scaling),
+        "## Forward, backward, transfer",
+        _direction_table(effects),
         *(
             f"## {title}\n\n{text}\n\n![{title}]({plots}/{name}.png)\n\n"
             f"Numbers: [{name}.csv]({plots}/{name}.csv)"
@@ -118,6 +167,52 @@ def _opening(table: pd.DataFrame, scaling: dict, summary: dict, scale: float) ->
     return " ".join(lines)
 
 
+def _claims(claims: dict) -> str:
+    rows = [
+        {
+            "section": claim["section"],
+            "claim": claim["claim"],
+            "ours": _measured_text(claim["ours"]),
+            "runs": claim["ours"]["n_runs"] or "",
+            "verdict": f"**{claim['verdict']}**",
+        }
+        for claim in claims.values()
+    ]
+    rules = "\n".join(f"- {claim['claim']}: {claim['rule']}." for claim in claims.values())
+    return (
+        pd.DataFrame(rows).to_markdown(index=False)
+        + "\n\nEvery verdict is computed from the numbers by its rule; a claim about the marginal "
+        "is judged twice.\n\n<details><summary>The rules</summary>\n\n" + rules + "\n\n</details>"
+    )
+
+
+def _measured_text(ours: dict) -> str:
+    if "value" not in ours:
+        return ours["note"]
+    text = f"{ours['value']:.3g}"
+    if "low" in ours:
+        text += f" [{ours['low']:.3g}, {ours['high']:.3g}]"
+    return f"{text} ({ours['note']})" if ours["note"] else text
+
+
+def _direction_table(effects: dict) -> str:
+    names = {
+        "direction_by_tau": "forward / backward, candidate loss",
+        "direction_by_character_tau": "forward / backward, loss per character",
+        "transfer_by_tau": "scratch / after forward, candidate loss",
+        "transfer_by_character_tau": "scratch / after forward, loss per character",
+    }
+    rows: dict[int, dict] = {}
+    for key, name in names.items():
+        for ratio in effects[key]:
+            row = rows.setdefault(
+                ratio["k"], {"k": ratio["k"], **dict.fromkeys(names.values(), "")}
+            )
+            row[name] = f"{ratio['value']:.2f}" if "value" in ratio else "an end was censored"
+    ordered = [rows[k] for k in sorted(rows)]
+    return "Ratios of waiting times in steps.\n\n" + pd.DataFrame(ordered).to_markdown(index=False)
+
+
 def _fits(scaling: dict) -> str:
     rows = [
         _fit_row("τ in D, n_b fixed", scaling["dataset_size"]),
@@ -129,9 +224,41 @@ def _fits(scaling: dict) -> str:
     ]
     return (
         pd.DataFrame(rows).to_markdown(index=False)
+        + "\n\n"
+        + _beside_the_fit(scaling["dataset_size"])
         + "\n\nBootstrap: percentile intervals; conditions are resampled, then seeds within them. "
         "Equivalent: two one-sided tests at level 0.05 against the margin in params.yaml."
     )
+
+
+def _beside_the_fit(law: dict) -> str:
+    parts = []
+    censored = law["censored"]
+    if "exponent" in censored:
+        parts.append(
+            f"With censored runs taken as such (log-normal accelerated failure time) the exponent "
+            f"is {censored['exponent']:.3f} {_interval(censored.get('interval'))}."
+        )
+    if "leave_one_out" in law:
+        low, high = law["leave_one_out"]
+        parts.append(
+            f"Leaving out one condition at a time it lies between {low:.3f} and {high:.3f}."
+        )
+    mixed = law["mixed_model"]
+    if "exponent" in mixed:
+        parts.append(
+            "A mixed model with a random intercept for each condition gives "
+            f"{mixed['exponent']:.3f} {_interval(mixed.get('interval'))}."
+        )
+    if "best" in law["laws"]:
+        others = ", ".join(
+            f"{fit['law']} {fit['difference']:.1f}"
+            for fit in law["laws"]["laws"]
+            if "difference" in fit
+        )
+        parts.append(f"By AICc the best law is: {law['laws']['best']} (differences: {others}).")
+    parts += [part["statement"] for part in (censored, mixed, law["laws"]) if part["statement"]]
+    return " ".join(parts)
 
 
 def _fit_row(name: str, fit: dict) -> dict:

@@ -1,22 +1,65 @@
 """The table of runs: one row a run, with its condition and its moments, and queries over it."""
 
 import math
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 
 import pandas as pd
 
 from mbc.conditions import BASE_KEYS, Condition, run_name
-from mbc.settings import Sweep
+from mbc.settings import TRANSFER_PREFIX, Sweep
 from mbc.transitions import Moment, Plateau, Transition
 
-MOMENTS = ("tau", "onset", "loss_onset", "plateau_reached", "end")
+MOMENTS = ("tau", "character_tau", "onset", "loss_onset", "plateau_reached", "end")
 
-WHOLE_NUMBERS = dict.fromkeys((*MOMENTS, "tau_after", "width", "last_step"), "Int64")
+RANDOM_WEIGHTS = "random weights"
+
+WHOLE_NUMBERS = dict.fromkeys(
+    (*MOMENTS, "tau_after", "tau_examples", "width", "last_step"), "Int64"
+)
 
 
-def run_row(
-    name: str, seed: int, condition: Condition, outcome: dict, transition: Transition
-) -> dict:
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run that the parameters name.
+
+    Attributes:
+        condition: its name; of a transfer with the prefix ``transfer_``.
+        seed: its seed.
+        trained_as: the condition whose parameters it has.
+        start_from: the condition whose last weights it starts from, or `RANDOM_WEIGHTS`.
+        stage: the DVC stage that trains it.
+    """
+
+    condition: str
+    seed: int
+    trained_as: str
+    start_from: str
+    stage: str
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return run_name(self.condition, self.seed)
+
+
+def planned_runs(
+    conditions: Iterable[str], transfers: Iterable[str], seeds: list[int]
+) -> list[PlannedRun]:
+    """Return every run of a pipeline: conditions and transfers, each with every seed."""
+    runs = []
+    for seed in seeds:
+        for name in conditions:
+            stage = f"train@{run_name(name, seed)}"
+            runs.append(PlannedRun(name, seed, name, RANDOM_WEIGHTS, stage))
+        for name in transfers:
+            stage = f"transfer@{run_name(name, seed)}"
+            own = f"{TRANSFER_PREFIX}{name}"
+            runs.append(PlannedRun(own, seed, name, f"forward_{name}", stage))
+    return runs
+
+
+def run_row(run: PlannedRun, condition: Condition, outcome: dict, transition: Transition) -> dict:
     """Return a run as a row of the table.
 
     Each moment has a column with its step (the last step seen, if it is censored) and one with its
@@ -24,9 +67,10 @@ def run_row(
     run that diverged are ``diverged``: they were not reached before the loss stopped being finite.
     """
     row = {
-        "run": run_name(name, seed),
-        "condition": name,
-        "seed": seed,
+        "run": run.name,
+        "condition": run.condition,
+        "start_from": run.start_from,
+        "seed": run.seed,
         **condition.model_dump(),
         "dataset_size": condition.dataset_size,
         "log_k": math.log(condition.k),
@@ -34,16 +78,18 @@ def run_row(
         "last_step": outcome["last_step"],
     }
     diverged = outcome["status"] == "diverged"
-    for name_of_moment in MOMENTS:
-        moment: Moment | None = getattr(transition, name_of_moment)
+    for name in MOMENTS:
+        moment: Moment | None = getattr(transition, name)
         status = "undefined" if moment is None else "observed" if moment.observed else "censored"
         if diverged and status == "censored":
             status = "diverged"
-        row[name_of_moment] = None if moment is None else moment.step
-        row[f"{name_of_moment}_status"] = status
+        row[name] = None if moment is None else moment.step
+        row[f"{name}_status"] = status
     row["tau_after"] = None if transition.tau is None else transition.tau.after
+    row["tau_examples"] = None if transition.tau is None else transition.tau.examples
     row["width"] = transition.width
-    row["lead_fraction"] = transition.lead_fraction
+    for quantity in ("lead_fraction", "final_ratio", "largest_z_gap"):
+        row[quantity] = getattr(transition, quantity)
     for quantity in fields(Plateau):
         row[f"plateau_{quantity.name}"] = getattr(transition.plateau, quantity.name, None)
     return row
@@ -61,7 +107,7 @@ def read_run_table(path) -> pd.DataFrame:
 
 
 def sweep_runs(table: pd.DataFrame, sweep: Sweep, scale: float) -> pd.DataFrame:
-    """Return the runs that differ from the base run in nothing but what the sweep varies.
+    """Return the runs from random weights that differ from base only in what the sweep varies.
 
     With ``dataset_sizes`` only runs whose n_b is one of these sizes, times the scale, divided by k
     and rounded; the column ``nominal_size`` tells which, so a run can appear once for each size.
@@ -69,6 +115,7 @@ def sweep_runs(table: pd.DataFrame, sweep: Sweep, scale: float) -> pd.DataFrame:
     base = table[table["condition"] == "base"].iloc[0]
     fixed = [key for key in BASE_KEYS if key not in sweep.vary]
     same = table[(table[fixed] == base[fixed]).all(axis=1)]
+    same = same[same["start_from"] == RANDOM_WEIGHTS]
     if not sweep.dataset_sizes:
         return same.reset_index(drop=True)
     parts = []

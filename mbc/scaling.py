@@ -88,7 +88,7 @@ def power_law(
         return PowerLaw(
             **counts, statement=f"Not estimable: {len(observed)} transitions at {n_points} {x}."
         )
-    fit = _fit(log_x, log_tau)
+    fit = fit_line(log_x, log_tau)
     line = {"exponent": float(fit.params[1]), "log_prefactor": float(fit.params[0])}
     if n_points < MINIMUM_POINTS or fit.df_resid < 1:
         return PowerLaw(
@@ -120,7 +120,7 @@ def power_law_curve(
     if observed[x].nunique() < MINIMUM_POINTS:
         return pd.DataFrame(columns=[x, "tau", "low", "high"], dtype=float)
     grid = np.linspace(np.log(observed[x].min()), np.log(observed[x].max()), 50)
-    fit = _fit(np.log(observed[x].to_numpy(float)), np.log(observed["tau"].to_numpy(float)))
+    fit = fit_line(np.log(observed[x].to_numpy(float)), np.log(observed["tau"].to_numpy(float)))
     lines, _ = _bootstrap_lines(observed, x, resamples, seed)
     tail = (1 - confidence) / 2
     low, high = np.quantile(lines[:, :1] + lines[:, 1:] * grid, [tail, 1 - tail], axis=0)
@@ -137,7 +137,7 @@ def equivalence(runs: pd.DataFrame, x: str, margin: float, level: float = 0.05) 
     log_x, log_tau = np.log(observed[x].to_numpy(float)), np.log(observed["tau"].to_numpy(float))
     if len(np.unique(log_x)) < MINIMUM_POINTS:
         return Equivalence(margin, level, None, None, False)
-    fit = _fit(log_x, log_tau)
+    fit = fit_line(log_x, log_tau)
     exponent, error, degrees = fit.params[1], fit.bse[1], fit.df_resid
     if error == 0:  # equal taus: the estimate is exact as far as the data tell
         p_value = 0.0 if abs(exponent) < margin else 1.0
@@ -155,7 +155,8 @@ def observed_runs(runs: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return observed, int(runs["tau_status"].isin(["censored", "diverged"]).sum())
 
 
-def _fit(log_x: np.ndarray, log_tau: np.ndarray):
+def fit_line(log_x: np.ndarray, log_tau: np.ndarray):
+    """Return the statsmodels fit of log tau on log x, both [runs]: parameters intercept, slope."""
     return sm.OLS(log_tau, sm.add_constant(log_x, has_constant="add")).fit()
 
 

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mbc.conditions import BASE_KEYS, Count, Positive, Seed, parse
 
+TRANSFER_PREFIX = "transfer_"
+
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -21,6 +23,9 @@ class TransitionSettings(_Section):
     onset_evaluations: Count = Field(description="onset: in this many evaluations in a row")
     loss_onset_fraction: Fraction = Field(description="loss onset: below this fraction of log k")
     end_fraction: Fraction = Field(description="end of transition: below this fraction of log k")
+    character_fraction: Fraction = Field(
+        description="character tau: mean loss by character below this fraction of log 36"
+    )
     plateau_window: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = Field(
         description="the plateau is measured between these fractions of tau"
     )
@@ -72,14 +77,23 @@ class Sweeps(_Section):
 
     dataset_size: Sweep
     fixed_size: Sweep
+    batch_size: Sweep
+    learning_rate: Sweep
+    label_noise: Sweep
+    direction: Sweep
+    linear: Sweep
+    structured: Sweep
+    schedule: Sweep
+    initialisation: Sweep
 
 
 class Settings(_Section):
     """Everything in params.yaml but the base condition."""
 
-    scale: Positive = Field(description="factor on every n_b")
+    scale: Positive = Field(description="factor on every n_b, max_steps and warmup_steps")
     seeds: Annotated[list[Seed], Field(min_length=1)] = Field(description="seeds of every run")
     conditions: dict[str, dict | None] = Field(description="named changes to the base condition")
+    transfers: list[str] = Field(description="conditions trained again from their forward run")
     sweeps: Sweeps
     transition: TransitionSettings
     scaling: ScalingSettings
@@ -91,6 +105,15 @@ class Settings(_Section):
             raise ValueError(f"seeds is {self.seeds}: {twice[0]} stands twice.")
         if "base" not in self.conditions or self.conditions["base"]:
             raise ValueError("conditions.base must be there and change nothing: it is the base.")
+        for name in self.transfers:
+            if self.transfers.count(name) > 1:
+                raise ValueError(f"transfers is {self.transfers}: {name} stands twice.")
+            for needed in (name, f"forward_{name}"):
+                if needed not in self.conditions:
+                    raise ValueError(f"transfers names {name}: there is no conditions.{needed}.")
+        for name in self.conditions:
+            if name.startswith(TRANSFER_PREFIX):
+                raise ValueError(f"conditions.{name}: names with {TRANSFER_PREFIX} are transfers'.")
         return self
 
 

@@ -2,19 +2,30 @@
 
 import pandas as pd
 
+from mbc.claims import VERDICTS
+from mbc.runs import RANDOM_WEIGHTS
 
-def summarise(table: pd.DataFrame, scaling: dict) -> dict:
+
+def summarise(table: pd.DataFrame, scaling: dict, effects: dict, claims: dict) -> dict:
     """Return about 20 named numbers; what cannot be computed is None.
 
     Args:
         table: the table of runs.
-        scaling: the content of the scaling metrics.
+        scaling: the scaling metrics.
+        effects: the metrics of the other experiments.
+        claims: the judged claims by name.
     """
     defined = table[table["tau_status"] != "undefined"]
-    backward = defined[defined["direction"] == "backward"]
+    backward = defined[
+        (defined["direction"] == "backward")
+        & (defined["network"] == "transformer")
+        & (defined["fibre"] == "distinct")
+        & (defined["start_from"] == RANDOM_WEIGHTS)
+    ]
     base = table[(table["condition"] == "base") & (table["tau_status"] == "observed")]
     law = scaling["dataset_size"]
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
+    verdicts = [claim["verdict"] for claim in claims.values()]
     counts = defined["tau_status"].value_counts()
     return {
         "runs": {
@@ -52,6 +63,11 @@ def summarise(table: pd.DataFrame, scaling: dict) -> dict:
             }
             for size, fit in scaling["fixed_size"].items()
         },
+        "batch_size_ratio_examples": effects["batch_size"]["examples"].get(
+            "largest_over_smallest_response"
+        ),
+        "learning_rate_ratio_steps": effects["learning_rate"]["steps"].get("ratio"),
+        "claims": {verdict.split(":")[0]: verdicts.count(verdict) for verdict in VERDICTS},
     }
 
 

@@ -19,7 +19,8 @@ from mbc.evaluation import (
     sample_size,
     shared_prefix_tree,
 )
-from mbc.model import Segment, Weights, build_model, named_weights, tree_logits
+from mbc.model import Segment, Weights
+from mbc.network import Network, build_network
 from mbc.task import N_CHARACTERS, SELECTOR_LENGTH, Sequences, generator, with_label_noise
 
 Status = Literal["training", "transition_passed", "step_budget_spent", "diverged"]
@@ -81,8 +82,8 @@ class RunState:
     """Where a run stands; `train` changes it in place, and with the seed it is all there is.
 
     Attributes:
-        weights: parameters by name.
-        optimizer: AdamW over the weights.
+        network: what is trained.
+        optimizer: AdamW over its weights.
         step: optimiser steps taken.
         examples: examples seen.
         trained_tokens: tokens that have passed through the network in training.
@@ -93,7 +94,7 @@ class RunState:
         diverged_at: step of the first loss that was not finite.
     """
 
-    weights: Weights
+    network: Network
     optimizer: torch.optim.AdamW
     step: int = 0
     examples: int = 0
@@ -107,36 +108,39 @@ class RunState:
     def snapshot(self) -> dict:
         """Return the state as tensors, numbers and words, for `torch.save`."""
         counters = {name: getattr(self, name) for name in _COUNTERS}
-        weights = {name: weight.detach() for name, weight in self.weights.items()}
+        weights = {name: weight.detach() for name, weight in self.network.weights.items()}
         return {**counters, "weights": weights, "optimizer": self.optimizer.state_dict()}
 
     def restore(self, snapshot: dict) -> None:
         """Continue from a snapshot of the same run."""
-        with torch.no_grad():
-            for name, weight in self.weights.items():
-                weight.copy_(snapshot["weights"][name])
+        _copy_weights(self.network.weights, snapshot["weights"])
         self.optimizer.load_state_dict(snapshot["optimizer"])
         for name in _COUNTERS:
             setattr(self, name, snapshot[name])
 
 
-def start(condition: Condition, data: Sequences, seed: int, device: torch.device) -> RunState:
-    """Return the state of a run at step 0; its weights come from the seed alone."""
-    bridge = build_model(
-        n_layers=condition.n_layers,
-        d_model=condition.d_model,
-        n_heads=condition.n_heads,
-        d_mlp=condition.d_mlp,
-        n_positions=data.tokens.shape[1] - 1,
-        initialisation=condition.initialisation,
-        seed=seed,
-        device=device,
-    )
-    weights = named_weights(bridge)
+def start(
+    condition: Condition,
+    data: Sequences,
+    seed: int,
+    device: torch.device,
+    initial_weights: Weights | None = None,
+) -> RunState:
+    """Return the state of a run at step 0.
+
+    Its weights come from the seed alone, or are copies of ``initial_weights`` (transfer, section 5
+    of the paper).
+
+    Raises:
+        ValueError: if the initial weights are those of another network.
+    """
+    network = build_network(condition, data, seed, device)
+    if initial_weights is not None:
+        _copy_weights(network.weights, initial_weights)
     optimizer = torch.optim.AdamW(
-        weights.values(), lr=condition.lr, weight_decay=condition.weight_decay, fused=True
+        network.weights.values(), lr=condition.lr, weight_decay=condition.weight_decay, fused=True
     )
-    return RunState(weights, optimizer)
+    return RunState(network, optimizer)
 
 
 def train(
@@ -160,7 +164,7 @@ def train(
     while state.status == "training":
         batch, targets = batches.at(state.step)
         tree, answers = training_tree(data, batch, targets, device)
-        loss = batch_loss(state.weights, tree, answers, condition.n_heads)
+        loss = batch_loss(state.network, tree, answers)
         state.optimizer.zero_grad()
         loss.backward()
         if state.evaluated_at != state.step:
@@ -226,9 +230,9 @@ def training_tree(
     return tree, torch.from_numpy(answers).to(device)
 
 
-def batch_loss(weights: Weights, tree: list[Segment], answers: Tensor, n_heads: int) -> Tensor:
+def batch_loss(network: Network, tree: list[Segment], answers: Tensor) -> Tensor:
     """Return the training loss: cross-entropy in nats, mean over target characters and EOS."""
-    logits = tree_logits(weights, tree, n_heads)[-1]
+    logits = network.logits(tree)[-1]
     return F.cross_entropy(logits.flatten(0, 2), answers.flatten())
 
 
@@ -244,6 +248,18 @@ def passed_criteria(condition: Condition, evaluation: Evaluation) -> dict[str, b
     if condition.k > 1:
         met["candidate_loss"] = evaluation.candidate_loss < STOP_FRACTION * math.log(condition.k)
     return met
+
+
+def _copy_weights(target: Weights, source: Weights) -> None:
+    shapes = [
+        {name: tuple(weight.shape) for name, weight in weights.items()}
+        for weights in (target, source)
+    ]
+    if shapes[0] != shapes[1]:
+        raise ValueError("The initial weights are those of a network of another shape.")
+    with torch.no_grad():
+        for name, weight in target.items():
+            weight.copy_(source[name])
 
 
 def _stop_at(condition: Condition, state: RunState) -> int:
@@ -271,8 +287,8 @@ def _evaluation_row(
 ) -> HistoryRow | None:
     """Evaluate and advance the state; None if the run has diverged."""
     batch_losses = torch.stack(losses).double().cpu()
-    evaluation = evaluate(state.weights, sample, condition.n_heads)
-    norm = torch.nn.utils.get_total_norm([w.grad for w in state.weights.values()]).item()
+    evaluation = evaluate(state.network, sample)
+    norm = torch.nn.utils.get_total_norm([w.grad for w in state.network.weights.values()]).item()
     finite = batch_losses.isfinite()
     if not finite.all():
         state.diverged_at = state.step - len(losses) + 1 + int(finite.long().argmin())

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mbc.settings import TransitionSettings
+from mbc.task import N_CHARACTERS
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,13 @@ class Moment:
         observed: whether it was seen; if not, the moment is censored.
         after: step of the evaluation before, at which it had not happened yet; the moment itself
             lies in (after, step]. -1 if it was seen at the first evaluation.
+        examples: examples seen up to ``step`` (the paper calls these tokens).
     """
 
     step: int
     observed: bool
     after: int
+    examples: int
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Transition:
 
     Attributes:
         tau: waiting time: candidate loss below a fraction of log k (section 2 of the paper).
+        character_tau: mean loss by target character below a fraction of log 36; means the same
+            forward and backward, and is defined for k = 1.
         onset: first of several evaluations in a row with a z-gap above a threshold (section 2).
         loss_onset: candidate loss below 0.9 log k.
         plateau_reached: candidate loss within 5% of log k, or below.
@@ -69,9 +74,12 @@ class Transition:
         width: steps from loss onset to end; None unless both were seen.
         lead_fraction: (loss onset - onset) / loss onset; None unless both were seen.
         plateau: averages on the plateau; None if the window holds no evaluation.
+        final_ratio: last candidate loss / log k.
+        largest_z_gap: largest rise in nats of the first character's loss when z is shuffled.
     """
 
     tau: Moment | None = None
+    character_tau: Moment | None = None
     onset: Moment | None = None
     loss_onset: Moment | None = None
     plateau_reached: Moment | None = None
@@ -79,6 +87,8 @@ class Transition:
     width: int | None = None
     lead_fraction: float | None = None
     plateau: Plateau | None = None
+    final_ratio: float | None = None
+    largest_z_gap: float | None = None
 
 
 PLATEAU_REACHED_FRACTION = 1.05
@@ -92,8 +102,9 @@ def measure(history: pd.DataFrame, k: int, settings: TransitionSettings) -> Tran
         k: targets in each fibre.
         settings: thresholds.
     """
-    if k == 1 or history.empty:
-        return Transition()
+    by_character = character_tau(history, settings.character_fraction)
+    if k == 1:
+        return Transition(character_tau=by_character)
     loss_onset = waiting_time(history, k, settings.loss_onset_fraction)
     end = waiting_time(history, k, settings.end_fraction)
     start = onset(history, settings.onset_gap, settings.onset_evaluations)
@@ -101,6 +112,7 @@ def measure(history: pd.DataFrame, k: int, settings: TransitionSettings) -> Tran
     both = start.observed and loss_onset.observed
     return Transition(
         tau=tau,
+        character_tau=by_character,
         onset=start,
         loss_onset=loss_onset,
         plateau_reached=waiting_time(history, k, PLATEAU_REACHED_FRACTION),
@@ -108,13 +120,22 @@ def measure(history: pd.DataFrame, k: int, settings: TransitionSettings) -> Tran
         width=end.step - loss_onset.step if end.observed and loss_onset.observed else None,
         lead_fraction=(loss_onset.step - start.step) / loss_onset.step if both else None,
         plateau=plateau(history, k, tau, settings.plateau_window),
+        final_ratio=float(history["candidate_loss"].iloc[-1]) / math.log(k),
+        largest_z_gap=float(history["z_gap"].max()),
     )
 
 
 def waiting_time(history: pd.DataFrame, k: int, fraction: float) -> Moment:
     """Return the first evaluation with a candidate loss below ``fraction`` of log k, in steps."""
     met = history["candidate_loss"].to_numpy() < fraction * math.log(k)
-    return _first(history["step"].to_numpy(), met)
+    return _first(history, met)
+
+
+def character_tau(history: pd.DataFrame, fraction: float) -> Moment:
+    """Return the first evaluation with a mean loss by character below ``fraction`` of log 36."""
+    mean_loss = history.filter(like="loss_character_").mean(axis=1).to_numpy()
+    met = mean_loss < fraction * math.log(N_CHARACTERS)
+    return _first(history, met)
 
 
 def onset(history: pd.DataFrame, gap: float, evaluations: int, column: str = "z_gap") -> Moment:
@@ -129,7 +150,7 @@ def onset(history: pd.DataFrame, gap: float, evaluations: int, column: str = "z_
     for index in range(len(above) - 1, -1, -1):
         count = count + 1 if above[index] else 0
         following[index] = count
-    return _first(history["step"].to_numpy(), following >= evaluations)
+    return _first(history, following >= evaluations)
 
 
 def plateau(
@@ -156,8 +177,9 @@ def plateau(
     )
 
 
-def _first(steps: np.ndarray, happened: np.ndarray) -> Moment:
+def _first(history: pd.DataFrame, happened: np.ndarray) -> Moment:
+    steps, examples = history["step"].tolist(), history["examples"].tolist()
     if not happened.any():
-        return Moment(int(steps[-1]), observed=False, after=int(steps[-1]))
+        return Moment(steps[-1], observed=False, after=steps[-1], examples=examples[-1])
     index = int(happened.argmax())
-    return Moment(int(steps[index]), True, int(steps[index - 1]) if index else -1)
+    return Moment(steps[index], True, steps[index - 1] if index else -1, examples[index])

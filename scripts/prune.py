@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from mbc.conditions import run_name
+from mbc.runs import planned_runs
 from stages.files import read_yaml
 
 RUNS = Path("data/runs")
@@ -16,7 +16,8 @@ RUNS = Path("data/runs")
 
 def left_overs(runs_folder: Path, params: dict) -> list[Path]:
     """Return the entries of the folder of runs that belong to no condition and seed."""
-    named = {run_name(name, seed) for name in params["conditions"] for seed in params["seeds"]}
+    runs = planned_runs(params["conditions"], params["transfers"], params["seeds"])
+    named = {run.name for run in runs}
     return sorted(path for path in runs_folder.glob("*") if path.name not in named)
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 FIRST = ["conditions", "datasets"]
+TRAININGS = ["train", "transfer"]  # a transfer starts from the weights of a training
 
 
 def main() -> int:
@@ -23,18 +24,19 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
         return 1
-    failed = _train(_changed_trainings(), jobs)
-    if failed:
-        print("Failed trainings:", *failed, sep="\n  ", file=sys.stderr)
-        return 1
+    for group in TRAININGS:
+        failed = _train(_changed(group), jobs)
+        if failed:
+            print("Failed trainings:", *failed, sep="\n  ", file=sys.stderr)
+            return 1
     return subprocess.run(["dvc", "repro"]).returncode
 
 
-def _changed_trainings() -> list[str]:
-    """Return the names of the train stages that DVC would run, in the order of the parameters."""
-    dry = ["dvc", "repro", "--dry", "--single-item", "train"]
+def _changed(group: str) -> list[str]:
+    """Return the names of a group's stages that DVC would run, in the order of the parameters."""
+    dry = ["dvc", "repro", "--dry", "--single-item", group]
     lines = subprocess.run(dry, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [line.split("'")[1] for line in lines if line.startswith("Running stage 'train@")]
+    return [line.split("'")[1] for line in lines if line.startswith(f"Running stage '{group}@")]
 
 
 def _train(stages: list[str], jobs: int) -> list[str]:
@@ -45,7 +47,7 @@ def _train(stages: list[str], jobs: int) -> list[str]:
     failed = []
 
     def run(stage: str) -> int:
-        log = Path(".training", f"{stage.partition('@')[2]}.txt")
+        log = Path(".training", f"{stage.replace('@', '-')}.txt")
         log.parent.mkdir(exist_ok=True)
         command = ["dvc", "--wait-for-lock", "repro", "--single-item", stage]
         with log.open("w") as file:

@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from mbc import figures
+from mbc import experiment_figures, figures
 from mbc.conditions import parse
-from mbc.runs import read_run_table, sweep_runs
+from mbc.runs import RANDOM_WEIGHTS, read_run_table, sweep_runs
 from mbc.settings import Sweeps
 from stages.files import read_json, read_yaml, refusing, write_text
+
+HISTORY_COLUMNS = ["step", "candidate_loss", "loss_character_1", "joint_loss", "fibre_mass"]
+HISTORY_COLUMNS += ["z_gap", "b_gap"]
+
+MOMENT_COLUMNS = ["tau_after", "tau", "tau_examples", "tau_status"]
 
 
 def main(
@@ -18,28 +23,39 @@ def main(
     runs_folder: str,
     scaling_file: str,
     curve_file: str,
+    survival_file: str,
     plots_folder: str,
 ) -> None:
     """Write <plots>/<figure>.csv and <plots>/<figure>.png."""
     params = read_yaml(Path(params_file))
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
-    table = read_run_table(table_file)
-    table = table[table["tau_status"] != "undefined"]
+    everything = read_run_table(table_file)
+    table = everything[everything["tau_status"] != "undefined"]
+    runs = {
+        name: sweep_runs(table, getattr(sweeps, name), params["scale"])
+        for name in Sweeps.model_fields
+    }
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
-    by_size = sweep_runs(table, sweeps.dataset_size, params["scale"])
-    fixed = sweep_runs(table, sweeps.fixed_size, params["scale"])
+    _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
+    _noise_figures(plots, runs, pd.read_csv(survival_file))
+    _direction_figure(plots, runs["direction"], table)
+    _control_figures(plots, runs, runs_folder)
+    _anatomy(plots, table[table["condition"] == "base"].iloc[0], runs_folder)
 
-    curves = pd.concat(_history(runs_folder, run) for _, run in by_size.iterrows())
-    curves = curves[["run", "k", "step", "candidate_loss"]]
+
+def _scaling_figures(
+    plots: Path, runs: dict, scaling: dict, curve: pd.DataFrame, runs_folder: str
+) -> None:
+    by_size, fixed = runs["dataset_size"], runs["fixed_size"]
+    curves = _histories(by_size, runs_folder)[["run", "k", "step", "candidate_loss"]]
     _write(plots, "loss_curves", curves, figures.loss_curves(curves))
 
-    times = by_size[["run", "k", "dataset_size", "seed", "tau_after", "tau", "tau_status"]]
-    curve = pd.read_csv(curve_file)
+    times = by_size[["run", "k", "dataset_size", "seed", *MOMENT_COLUMNS]]
     figure = figures.waiting_times(times, curve, _exponent_text(scaling["dataset_size"]))
     _write(plots, "waiting_time", times, figure)
 
-    columns = ["run", "k", "n_b", "nominal_size", "seed", "tau_after", "tau", "tau_status"]
+    columns = ["run", "k", "n_b", "nominal_size", "seed", *MOMENT_COLUMNS]
     _write(plots, "fixed_size", fixed[columns], figures.fixed_size(fixed))
 
     exponents = pd.DataFrame(
@@ -48,8 +64,50 @@ def main(
     ).dropna(subset="exponent")
     _write(plots, "threshold_exponent", exponents, figures.threshold_exponents(exponents))
 
-    base = table[table["condition"] == "base"].iloc[0]
-    history = _history(runs_folder, base).drop(columns="run")
+
+def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
+    for name, column, title in (
+        ("batch_size", "batch_size", "batch size (examples)"),
+        ("learning_rate", "lr", "learning rate"),
+        ("label_noise", "label_noise", "label noise (probability)"),
+    ):
+        times = runs[name][["run", column, "seed", *MOMENT_COLUMNS]]
+        figure = experiment_figures.effect(times, column, title, logarithmic=name != "label_noise")
+        _write(plots, name, times, figure)
+    curves = survival[survival["sweep"] != "label_noise"]
+    _write(plots, "survival", curves, experiment_figures.survival(curves))
+
+
+def _direction_figure(plots: Path, sweep: pd.DataFrame, table: pd.DataFrame) -> None:
+    transfers = table[table["start_from"] != RANDOM_WEIGHTS]
+    forward = sweep[sweep["direction"] == "forward"]
+    backward = sweep[(sweep["direction"] == "backward") & sweep["k"].isin(forward["k"])]
+    kinds = {"backward": backward, "forward": forward, "backward after forward": transfers}
+    times = pd.concat([runs.assign(kind=kind) for kind, runs in kinds.items()])
+    columns = ["tau", "tau_status", "character_tau", "character_tau_status"]
+    times = times[["run", "kind", "k", "seed", *columns]]
+    _write(plots, "direction", times, experiment_figures.directions(times))
+
+
+def _control_figures(plots: Path, runs: dict, runs_folder: str) -> None:
+    linear = runs["linear"]
+    compared = linear[linear["k"].isin(linear[linear["network"] == "linear"]["k"])]
+    curves = _histories(compared, runs_folder, "network", "log_k")
+    curves = curves.assign(ratio=curves["candidate_loss"] / curves["log_k"])
+    curves = curves[["run", "k", "network", "step", "ratio", "z_gap"]]
+    _write(plots, "linear", curves, experiment_figures.linear(curves))
+
+    fibres = runs["structured"]
+    compared = fibres[fibres["k"].isin(fibres[fibres["fibre"] == "structured"]["k"])]
+    curves = _histories(compared, runs_folder, "fibre", "log_k")
+    curves = curves.assign(ratio=curves["loss_character_1"] / curves["log_k"])
+    columns = ["run", "k", "fibre", "step", "ratio", "b_gap", "z_gap", "candidate_loss"]
+    curves = curves[[*columns, "joint_loss", "fibre_mass"]]
+    _write(plots, "structured", curves, experiment_figures.structured(curves))
+
+
+def _anatomy(plots: Path, base: pd.Series, runs_folder: str) -> None:
+    history = pd.read_csv(Path(runs_folder, base["run"], "history.csv"))
     moments = {
         name: base[column]
         for name, column in (("onset", "onset"), ("loss onset", "loss_onset"), ("τ", "tau"))
@@ -58,9 +116,15 @@ def main(
     _write(plots, "anatomy", history, figures.anatomy(history, base["k"], moments))
 
 
-def _history(runs_folder: str, run: pd.Series) -> pd.DataFrame:
-    history = pd.read_csv(Path(runs_folder, run["run"], "history.csv"))
-    return history.assign(run=run["run"], k=run["k"])
+def _histories(runs: pd.DataFrame, runs_folder: str, *columns: str) -> pd.DataFrame:
+    """Return the histories of runs one below the other, with columns of the table of runs."""
+    if runs.empty:
+        return pd.DataFrame(columns=[*HISTORY_COLUMNS, "run", "k", *columns])
+    parts = []
+    for _, run in runs.iterrows():
+        history = pd.read_csv(Path(runs_folder, run["run"], "history.csv"))
+        parts.append(history.assign(**{name: run[name] for name in ("run", "k", *columns)}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _exponent_text(fit: dict) -> str:

@@ -13,6 +13,8 @@ def main(
     params_file: str,
     table_file: str,
     scaling_file: str,
+    effects_file: str,
+    claims_file: str,
     plots_folder: str,
     summary_file: str,
     report_file: str,
@@ -20,10 +22,12 @@ def main(
     """Write the summary as JSON and the report as Markdown."""
     table = read_run_table(table_file)
     scaling = read_json(Path(scaling_file))
-    summary = summarise(table, scaling)
+    effects, claims = (read_json(Path(file)) for file in (effects_file, claims_file))
+    summary = summarise(table, scaling, effects, claims)
     write_json(Path(summary_file), summary)
     scale = read_yaml(Path(params_file))["scale"]
-    write_text(Path(report_file), report(table, scaling, summary, scale, plots_folder))
+    text = report(table, scaling, effects, claims, summary, scale, plots_folder)
+    write_text(Path(report_file), text)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from mbc.censoring import censored_power_law
 from mbc.conditions import parse, run_name
+from mbc.laws import compare_laws, leave_one_out, mixed_model
 from mbc.runs import read_run_table, sweep_runs
 from mbc.scaling import equivalence, power_law, power_law_curve
 from mbc.settings import ScalingSettings, Sweeps
@@ -31,8 +33,16 @@ def main(
     by_size = sweep_runs(table, sweeps.dataset_size, params["scale"])
     fixed = sweep_runs(table, sweeps.fixed_size, params["scale"])
     margin = settings.equivalence_margin
+    confidence = settings.confidence
+    left_out = leave_one_out(by_size, "dataset_size")
     results = {
-        "dataset_size": asdict(power_law(by_size, "dataset_size", **fitting)),
+        "dataset_size": {
+            **asdict(power_law(by_size, "dataset_size", **fitting)),
+            "censored": asdict(censored_power_law(by_size, "dataset_size", confidence=confidence)),
+            "mixed_model": asdict(mixed_model(by_size, "dataset_size", confidence=confidence)),
+            "leave_one_out": left_out,
+            "laws": asdict(compare_laws(by_size, "dataset_size")),
+        },
         "thresholds": {
             str(threshold): asdict(
                 power_law(_at_threshold(by_size, runs_folder, threshold), "dataset_size", **fitting)

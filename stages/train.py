@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 
 from mbc.conditions import Condition, parse
@@ -26,17 +27,30 @@ SECONDS_BETWEEN_SAVES = 20
 
 
 def main(
-    condition_file: str, dataset_file: str, seed: str, run_folder: str, state_folder: str
+    condition_file: str,
+    dataset_file: str,
+    seed: str,
+    run_folder: str,
+    state_folder: str,
+    initial_weights_file: str | None = None,
 ) -> None:
-    """Write <run>/history.csv, a row for each evaluation, and <run>/outcome.json."""
+    """Write <run>/history.csv, <run>/outcome.json and <run>/weights.safetensors, its last weights.
+
+    With ``initial_weights_file`` the run starts from another run's last weights.
+    """
     condition = parse(Condition, read_yaml(Path(condition_file)), condition_file)
     data = _read_dataset(dataset_file, condition)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    identity = _identity(condition_file, dataset_file, seed)
+    inputs = [condition_file, dataset_file]
+    initial_weights = None
+    if initial_weights_file is not None:
+        inputs.append(initial_weights_file)
+        initial_weights = load_file(initial_weights_file, device=str(device))
+    identity = _identity(inputs, seed)
     folder = Path(state_folder, Path(run_folder).name)
     with _only_process(folder):
         _log(folder, f"device {device}, {torch.get_num_threads()} threads, identity {identity}")
-        state = start(condition, data, int(seed), device)
+        state = start(condition, data, int(seed), device, initial_weights)
         rows: list[dict] = []
         saved = _load(folder / "state.pt", identity)
         if saved is not None:
@@ -52,6 +66,8 @@ def main(
         }
         table = pd.DataFrame(rows)
         write_whole(Path(run_folder, "history.csv"), lambda path: table.to_csv(path, index=False))
+        weights = {name: w.detach().cpu() for name, w in state.network.weights.items()}
+        write_whole(Path(run_folder, "weights.safetensors"), partial(save_file, weights))
         write_json(Path(run_folder, "outcome.json"), outcome)
         (folder / "state.pt").unlink(missing_ok=True)
         _log(folder, f"{state.status} at step {state.step}")
@@ -108,7 +124,7 @@ def _read_dataset(dataset_file: str, condition: Condition) -> Sequences:
     )
 
 
-def _identity(condition_file: str, dataset_file: str, seed: str) -> str:
+def _identity(inputs: list[str], seed: str) -> str:
     """Return a digest of all that decides a run: condition, data, seed and code."""
     code = sorted(
         module.__file__
@@ -116,7 +132,7 @@ def _identity(condition_file: str, dataset_file: str, seed: str) -> str:
         if name.split(".")[0] in ("mbc", "stages", "__main__") and getattr(module, "__file__", None)
     )
     digest = hashlib.sha256(seed.encode())
-    for path in (condition_file, dataset_file, *code):
+    for path in (*inputs, *code):
         digest.update(Path(path).read_bytes())
     return digest.hexdigest()
 

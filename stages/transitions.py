@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from mbc.conditions import Condition, parse, run_name
-from mbc.runs import run_row, run_table
+from mbc.conditions import Condition, parse
+from mbc.runs import planned_runs, run_row, run_table
 from mbc.settings import TransitionSettings
 from mbc.transitions import measure
 from stages.files import read_json, read_yaml, refusing, write_json, write_text
@@ -20,19 +20,17 @@ def main(
     params = read_yaml(Path(params_file))
     settings = parse(TransitionSettings, params["transition"], "transition")
     rows, by_run = [], {}
-    for name in params["conditions"]:
-        condition_file = Path(conditions_folder, f"{name}.yaml")
+    for run in planned_runs(params["conditions"], params["transfers"], params["seeds"]):
+        condition_file = Path(conditions_folder, f"{run.trained_as}.yaml")
         condition = parse(Condition, read_yaml(condition_file), str(condition_file))
-        for seed in params["seeds"]:
-            run = run_name(name, seed)
-            folder = Path(runs_folder, run)
-            if not (folder / "outcome.json").exists():
-                raise ValueError(f"The run {run} is missing: 'dvc repro train@{run}' trains it.")
-            outcome = read_json(folder / "outcome.json")
-            transition = measure(pd.read_csv(folder / "history.csv"), condition.k, settings)
-            rows.append(run_row(name, seed, condition, outcome, transition))
-            by_run[run] = {**outcome, **asdict(transition)}
-            by_run[run].pop("versions")
+        folder = Path(runs_folder, run.name)
+        if not (folder / "outcome.json").exists():
+            raise ValueError(f"The run {run.name} is missing: 'dvc repro {run.stage}' trains it.")
+        outcome = read_json(folder / "outcome.json")
+        transition = measure(pd.read_csv(folder / "history.csv"), condition.k, settings)
+        rows.append(run_row(run, condition, outcome, transition))
+        by_run[run.name] = {**outcome, **asdict(transition)}
+        by_run[run.name].pop("versions")
     table = run_table(rows)
     write_text(Path(table_file), table.to_csv(index=False))
     write_json(Path(metrics_file), by_run)

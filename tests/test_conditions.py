@@ -36,6 +36,13 @@ def test_scale_multiplies_n_b_and_leaves_at_least_one(base):
     assert resolve_conditions(base, changes, 1e-6)["other"].n_b == 1
 
 
+def test_scale_multiplies_step_budgets_too(base):
+    changes = {"other": {"schedule": "cosine", "warmup_steps": 500}}
+    scaled = resolve_conditions(base, changes, 0.1)["other"]
+    assert (scaled.max_steps, scaled.warmup_steps) == (base["max_steps"] // 10, 50)
+    assert resolve_conditions(base, {"base": None}, 0.1)["base"].warmup_steps == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -127,6 +134,9 @@ def test_the_committed_parameters_are_valid(base, others):
         ("scale", "full", "scale is 'full'"),
         ("conditions", {"k03": {"k": 3}}, r"conditions\.base must be there"),
         ("conditions", {"base": {"k": 3}}, r"conditions\.base must be there"),
+        ("transfers", ["k99"], "transfers names k99: there is no conditions.k99"),
+        ("transfers", ["k03"], "no conditions.forward_k03"),
+        ("transfers", ["k05", "k05"], "transfers is .*k05 stands twice"),
         ("learning_rate", 1e-3, "learning_rate is not a parameter; known are fibre"),
     ],
 )

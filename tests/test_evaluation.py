@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from mbc.evaluation import draw_sample, evaluate, sample_size
-from mbc.model import build_model, named_weights
+from mbc.model import build_model, named_weights, tree_logits
+from mbc.network import Network
 from mbc.task import candidates, draw_map, generator, sequences, shuffle_without_fixed
 
 CPU = torch.device("cpu")
@@ -26,6 +27,11 @@ def build(length=15, seed=0):
         for weight in named_weights(bridge).values():
             weight.mul_(2)  # far from chance, so that every measurement shows
     return bridge
+
+
+def network(bridge):
+    weights = named_weights(bridge)
+    return Network(weights, lambda tree: tree_logits(weights, tree, n_heads=2))
 
 
 def dataset(k=5, n_b=12, fibre="distinct", direction="backward"):
@@ -51,7 +57,7 @@ def test_measurements_equal_those_computed_one_sequence_at_a_time(fibre, directi
     data = dataset(fibre=fibre, direction=direction)
     length = data.tokens.shape[1]
     bridge, n, seed = build(length - 1), 20, 3
-    measured = evaluate(named_weights(bridge), draw_sample(data, n, seed, CPU), n_heads=2)
+    measured = evaluate(network(bridge), draw_sample(data, n, seed, CPU))
 
     rng = generator(seed, "evaluation sample")
     examples = rng.choice(60, size=n, replace=False)
@@ -92,10 +98,10 @@ def test_measurements_equal_those_computed_one_sequence_at_a_time(fibre, directi
 
 
 def test_a_network_that_knows_nothing_stands_at_log_k():
-    weights = named_weights(build())
+    bridge = build()
     with torch.no_grad():
-        weights["head.weight"].zero_()
-    result = evaluate(weights, draw_sample(dataset(k=7), 30, 0, CPU), n_heads=2)
+        named_weights(bridge)["head.weight"].zero_()
+    result = evaluate(network(bridge), draw_sample(dataset(k=7), 30, 0, CPU))
     assert result.candidate_loss == pytest.approx(math.log(7))
     assert result.candidate_loss_error == pytest.approx(0, abs=1e-9)
     assert result.character_losses == pytest.approx([math.log(40)] * 5)
@@ -104,7 +110,7 @@ def test_a_network_that_knows_nothing_stands_at_log_k():
 
 
 def test_k_1_has_candidate_loss_0_and_no_z_gap():
-    result = evaluate(named_weights(build()), draw_sample(dataset(k=1), 12, 0, CPU), n_heads=2)
+    result = evaluate(network(build()), draw_sample(dataset(k=1), 12, 0, CPU))
     assert result.candidate_loss == 0
     assert result.candidate_accuracy == 1
     assert result.z_gap == 0
@@ -115,7 +121,7 @@ def test_evaluating_changes_nothing_and_repeats_exactly():
     weights = named_weights(bridge)
     before = {name: weight.clone() for name, weight in weights.items()}
     sample = draw_sample(dataset(), 30, 0, CPU)
-    assert evaluate(weights, sample, 2) == evaluate(weights, sample, 2)
+    assert evaluate(network(bridge), sample) == evaluate(network(bridge), sample)
     assert all(torch.equal(before[name], weights[name]) for name in weights)
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from mbc.model import Segment, build_model, named_weights, tree_logits
+from mbc.network import Network
 from mbc.task import draw_map, sequences
 from mbc.training import batch_loss, training_tree
 
@@ -97,9 +98,10 @@ def test_siblings_and_grandchildren_see_their_own_past(bridge, data):
 def test_loss_and_gradient_are_those_of_the_plain_model(bridge, data):
     batch = torch.arange(0, 60, 3).numpy()
     weights = named_weights(bridge)
+    network = Network(weights, lambda tree: tree_logits(weights, tree, n_heads=4))
     tree, answers = training_tree(data, batch, batch, CPU)
     names = list(weights)
-    loss = batch_loss(weights, tree, answers, n_heads=4)
+    loss = batch_loss(network, tree, answers)
     gradients = torch.autograd.grad(loss, [weights[n] for n in names])
     tokens = torch.from_numpy(data.tokens[batch])
     logits = bridge(tokens[:, :-1], return_type="logits")[:, -5:]

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from mbc.report import FIGURES, report, run_lines
+from mbc.runs import RANDOM_WEIGHTS
 from mbc.summary import summarise
 
 
@@ -23,6 +24,9 @@ def table():
                 "condition": name,
                 "seed": 42,
                 "direction": "backward",
+                "network": "transformer",
+                "fibre": "distinct",
+                "start_from": RANDOM_WEIGHTS,
                 "k": k,
                 "n_b": 100,
                 "dataset_size": 100 * k,
@@ -54,14 +58,49 @@ def scaling():
     test = {"margin": 0.1, "level": 0.05, "equivalent": True, "p_value": 0.01}
     none = {"margin": 0.1, "level": 0.05, "equivalent": False}
     return {
-        "dataset_size": full,
+        "dataset_size": {
+            **full,
+            "censored": {"exponent": 1.22, "interval": [1.1, 1.35], "statement": ""},
+            "mixed_model": {"statement": "Fewer than 3 seeds."},
+            "leave_one_out": [1.15, 1.25],
+            "laws": {
+                "best": "power law",
+                "laws": [{"law": "power law", "difference": 0.0}, {"law": "linear"}],
+                "statement": "",
+            },
+        },
         "thresholds": {"0.3": {**full, "exponent": 1.25}, "0.5": full, "0.7": fit},
         "fixed_size": {"1000": {**full, "equivalence": test}, "2000": {**fit, "equivalence": none}},
     }
 
 
-def test_summary_names_what_is_known_and_nothing_else(table, scaling):
-    summary = summarise(table, scaling)
+@pytest.fixture
+def effects():
+    ratio = {"k": 5, "value": 3.0, "n_seeds": 1, "n_left_out": 0}
+    return {
+        "batch_size": {"examples": {"largest_over_smallest_response": 1.8}},
+        "learning_rate": {"steps": {}},
+        "direction_by_tau": [ratio, {**ratio, "k": 36}],
+        "direction_by_character_tau": [{"k": 5, "n_seeds": 0, "n_left_out": 1}],
+        "transfer_by_tau": [],
+        "transfer_by_character_tau": [ratio],
+    }
+
+
+@pytest.fixture
+def claims():
+    ours = {"value": 1.2, "low": 1.1, "high": 1.3, "n_runs": 10, "note": "a note"}
+    claim = {"section": "3.2", "claim": "It grows", "ours": ours, "rule": "a rule"}
+    none = {"n_runs": 0, "note": ""}
+    return {
+        "exponent": {**claim, "verdict": "reproduced"},
+        "saddle": {**claim, "ours": none, "verdict": "not run"},
+        "few": {**claim, "ours": none, "verdict": "undecided: too few runs"},
+    }
+
+
+def test_summary_names_what_is_known_and_nothing_else(table, scaling, effects, claims):
+    summary = summarise(table, scaling, effects, claims)
     json.dumps(summary, allow_nan=False)
     assert summary["runs"] == {"total": 4, "observed": 1, "censored": 1, "diverged": 1}
     assert summary["tau_base"] == 300
@@ -71,16 +110,21 @@ def test_summary_names_what_is_known_and_nothing_else(table, scaling):
     assert summary["fixed_size"]["2000"]["low"] is None
     assert summary["lead_fraction"] == {"mean": 0.5, "sd": None}
     assert summary["plateau"]["fibre_mass_over_chance"] == pytest.approx(1)
+    assert summary["batch_size_ratio_examples"] == 1.8
+    assert summary["learning_rate_ratio_steps"] is None
+    assert summary["claims"]["reproduced"] == summary["claims"]["undecided"] == 1
 
 
-def test_summary_of_nothing_observed(table, scaling):
-    summary = summarise(table.assign(tau_status="censored"), {**scaling, "thresholds": {}})
+def test_summary_of_nothing_observed(table, scaling, effects, claims):
+    bare = {**scaling, "thresholds": {}}
+    summary = summarise(table.assign(tau_status="censored"), bare, effects, claims)
     assert summary["tau_base"] is None
     assert summary["dataset_size"]["exponent_over_thresholds"] is None
 
 
-def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scaling):
-    text = report(table, scaling, summarise(table, scaling), 0.1, "plots")
+def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scaling, effects, claims):
+    summary = summarise(table, scaling, effects, claims)
+    text = report(table, scaling, effects, claims, summary, 0.1, "plots")
     for name, _, _ in FIGURES:
         assert f"(plots/{name}.png)" in text
         assert f"(plots/{name}.csv)" in text
@@ -89,6 +133,12 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     assert "1.20 [1.10, 1.30]" in text
     assert "only directions can be compared" in text
     assert "nan" not in text
+    assert "1.2 [1.1, 1.3] (a note)" in text
+    assert "**undecided: too few runs**" in text
+    assert "- It grows: a rule." in text
+    assert "an end was censored" in text
+    assert "the exponent is 1.220 [1.100, 1.350]" in text
+    assert "Fewer than 3 seeds." in text
     taus = dict(zip(run_lines(table)["run"], run_lines(table)["τ"], strict=True))
     assert taus == {
         "base-42": "300",

@@ -3,37 +3,55 @@ import pandas as pd
 import pytest
 
 from mbc.conditions import BASE_KEYS, Condition
-from mbc.runs import read_run_table, run_row, run_table, sweep_runs
+from mbc.runs import (
+    RANDOM_WEIGHTS,
+    PlannedRun,
+    planned_runs,
+    read_run_table,
+    run_row,
+    run_table,
+    sweep_runs,
+)
 from mbc.settings import Sweep
 from mbc.transitions import Moment, Transition
 
 OUTCOME = {"status": "transition_passed", "last_step": 1000}
 
-TAU = Moment(500, True, 450)
+TAU = Moment(500, True, 450, 64_000)
 
 
 @pytest.fixture
 def row(params):
-    def make(name, seed=0, tau=TAU, outcome=OUTCOME, **changes):
+    def make(name, seed=0, tau=TAU, outcome=OUTCOME, start_from=RANDOM_WEIGHTS, **changes):
         condition = Condition(**{**{key: params[key] for key in BASE_KEYS}, **changes})
-        return run_row(name, seed, condition, outcome, Transition(tau=tau, width=100))
+        run = PlannedRun(name, seed, name, start_from, "train")
+        return run_row(run, condition, outcome, Transition(tau=tau, width=100))
 
     return make
 
 
+def test_planned_runs_are_conditions_and_transfers_with_every_seed():
+    runs = planned_runs(["base", "forward_base"], ["base"], [1, 2])
+    assert [run.name for run in runs if run.seed == 1] == [
+        "base-1",
+        "forward_base-1",
+        "transfer_base-1",
+    ]
+    assert len(runs) == 6
+    assert runs[2].stage == "transfer@base-1"
+    assert (runs[2].trained_as, runs[2].start_from) == ("base", "forward_base")
+
+
 def test_statuses(row):
     observed = row("base")
-    assert (observed["tau"], observed["tau_status"], observed["tau_after"]) == (
-        500,
-        "observed",
-        450,
-    )
-    censored = row("base", tau=Moment(1000, False, 1000))
+    assert (observed["tau"], observed["tau_status"]) == (500, "observed")
+    assert (observed["tau_after"], observed["tau_examples"]) == (450, 64_000)
+    censored = row("base", tau=Moment(1000, False, 1000, 128_000))
     assert (censored["tau"], censored["tau_status"]) == (1000, "censored")
     diverged = {"status": "diverged", "last_step": 70}
-    lost = row("base", tau=Moment(50, False, 50), outcome=diverged)
+    lost = row("base", tau=Moment(50, False, 50, 6400), outcome=diverged)
     assert lost["tau_status"] == "diverged"
-    early = row("base", tau=Moment(50, True, 40), outcome=diverged)
+    early = row("base", tau=Moment(50, True, 40, 6400), outcome=diverged)
     assert early["tau_status"] == "observed"
     unambiguous = row("base", tau=None, k=1)
     assert (unambiguous["tau"], unambiguous["tau_status"]) == (None, "undefined")
@@ -58,6 +76,7 @@ def test_sweeps_are_queries(row):
         row("d10k_k05", k=5, n_b=2000),
         row("d10k_k36", k=36, n_b=278),
         row("odd", k=5, n_b=1999),
+        row("transfer_k03", k=3, start_from="forward_k03"),
     ]
     table = run_table(rows)
     by_size = sweep_runs(table, Sweep(vary=["k"]), scale=1.0)
@@ -74,7 +93,8 @@ def test_sweeps_scale(params):
     rows = []
     for name, k, n_b in (("base", 20, 100), ("d10k_k36", 36, 28), ("d20k_k36", 36, 56)):
         condition = Condition(**{**base, "k": k, "n_b": n_b})
-        rows.append(run_row(name, 0, condition, OUTCOME, Transition(tau=Moment(1, True, 0))))
+        run = PlannedRun(name, 0, name, RANDOM_WEIGHTS, "train")
+        rows.append(run_row(run, condition, OUTCOME, Transition(tau=TAU)))
     sweep = Sweep(vary=["k", "n_b"], dataset_sizes=[10_000, 20_000])
     found = sweep_runs(run_table(rows), sweep, scale=0.1)
     pd.testing.assert_series_equal(

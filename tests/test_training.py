@@ -55,6 +55,29 @@ def test_other_tasks_train(make_condition, run, changes):
     assert f"loss_character_{characters + 1}" not in history
 
 
+def test_a_linear_network_trains_and_stays_linear(make_condition, run):
+    history, state = run(make_condition(network="linear", k=6, max_steps=60, eval_every=20))
+    assert set(state.network.weights) == {
+        "embed.weight",
+        *("first.weight", "first.bias", "second.weight", "second.bias"),
+    }
+    assert history["joint_loss"].iloc[-1] < history["joint_loss"].iloc[0]
+
+
+def test_transfer_starts_from_the_weights_of_another_run(make_condition, run):
+    condition, forward = make_condition(max_steps=30), make_condition(direction="forward")
+    _, other = run(make_condition(direction="forward", max_steps=30))
+    data = data_of(condition)
+    state = start(condition, data, 0, CPU, other.network.weights)
+    for name, weight in state.network.weights.items():
+        assert torch.equal(weight, other.network.weights[name])
+        assert weight.data_ptr() != other.network.weights[name].data_ptr()
+    assert list(train(condition, data, 0, state, CPU))
+    wide = make_condition(d_mlp=65)
+    with pytest.raises(ValueError, match="another shape"):
+        start(wide, data_of(forward), 0, CPU, other.network.weights)
+
+
 def test_equal_runs_are_equal_and_seeds_differ(make_condition, run):
     condition = make_condition(max_steps=40, label_noise=0.2)
     (one, _), (same, _), (other, _) = (run(condition, seed) for seed in (1, 1, 2))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from mbc.settings import TransitionSettings
-from mbc.transitions import Moment, measure, onset, plateau, waiting_time
+from mbc.transitions import Moment, character_tau, measure, onset, plateau, waiting_time
 
 K = 10
 LOG_K = math.log(K)
@@ -16,16 +16,23 @@ def settings(params):
     return TransitionSettings(**params["transition"])
 
 
+def moment(step, observed, after):
+    return Moment(step, observed, after, examples=128 * step)
+
+
 def history(candidate_over_log_k, z_gap=None, spacing=100):
     n = len(candidate_over_log_k)
     return pd.DataFrame(
         {
             "step": np.arange(n) * spacing,
+            "examples": np.arange(n) * spacing * 128,
             "candidate_loss": np.array(candidate_over_log_k) * LOG_K,
             "z_gap": np.zeros(n) if z_gap is None else z_gap,
             "b_gap": 0.25,
             "fibre_mass": K / 36,
             "joint_loss": 14.0,
+            "loss_character_1": [3.6, *[1.9] * (n - 1)],
+            "loss_character_2": [3.6, *[1.6] * (n - 1)],
         }
     )
 
@@ -36,11 +43,11 @@ CURVE = [1.5, 1.02, 1.0, 1.0, 1.1, 1.0, 0.85, 0.45, 0.2, 0.05]
 def test_a_known_run_has_its_known_moments(settings):
     z_gap = [0, 0, 0, 0, 0.2, 0.3, 0.5, 1, 2, 3]
     result = measure(history(CURVE, z_gap), K, settings)
-    assert result.tau == Moment(step=700, observed=True, after=600)
-    assert result.onset == Moment(400, True, 300)
-    assert result.loss_onset == Moment(600, True, 500)
-    assert result.plateau_reached == Moment(100, True, 0)
-    assert result.end == Moment(900, True, 800)
+    assert result.tau == moment(700, True, 600)
+    assert result.onset == moment(400, True, 300)
+    assert result.loss_onset == moment(600, True, 500)
+    assert result.plateau_reached == moment(100, True, 0)
+    assert result.end == moment(900, True, 800)
     assert result.width == 300
     assert result.lead_fraction == pytest.approx((600 - 400) / 600)
     assert result.plateau.ratio == pytest.approx(1.01)  # steps 100 and 200, of 70 to 210
@@ -54,13 +61,18 @@ def test_tau_at_any_threshold(fraction, step):
     assert waiting_time(history(CURVE), K, fraction).step == step
 
 
+def test_character_tau_is_where_the_mean_by_character_falls_below_its_part_of_log_36():
+    assert character_tau(history(CURVE), 0.5) == moment(100, True, 0)
+    assert character_tau(history(CURVE), 0.45) == moment(900, False, 900)
+
+
 def test_tau_is_the_first_crossing_even_if_the_loss_comes_back():
     assert waiting_time(history([1, 1, 0.4, 1.2, 0.3]), K, 0.5).step == 200
 
 
 def test_a_run_without_transition_is_censored_not_dropped(settings):
     result = measure(history([1.4, 1.0, 1.0, 1.0, 1.0]), K, settings)
-    assert result.tau == Moment(step=400, observed=False, after=400)
+    assert result.tau == moment(400, False, 400)
     assert not result.onset.observed
     assert result.width is None
     assert result.lead_fraction is None
@@ -69,7 +81,8 @@ def test_a_run_without_transition_is_censored_not_dropped(settings):
 
 def test_k_1_has_no_moments(settings):
     result = measure(history([0.0, 0.0]), 1, settings)
-    assert all(value is None for value in vars(result).values())
+    assert result.character_tau == moment(100, True, 0)
+    assert all(v is None for name, v in vars(result).items() if name != "character_tau")
 
 
 def test_an_empty_window_gives_no_plateau():
@@ -80,13 +93,13 @@ def test_an_empty_window_gives_no_plateau():
 @pytest.mark.parametrize(
     ("gaps", "expected"),
     [
-        ([0, 0.2, 0.2, 0.2, 0.2], Moment(100, True, 0)),
-        ([0, 0.2, 0, 0.2, 0.2, 0.2], Moment(300, True, 200)),
-        ([0.2, 0.2, 0.2], Moment(0, True, -1)),
-        ([0, 0.2, 0.2, float("nan"), 0.2, 0.2, 0.2], Moment(400, True, 300)),
-        ([0, 0.2, 0.2, float("nan"), 0.2], Moment(400, False, 400)),
-        ([0, 0, 0.2, 0.2], Moment(300, False, 300)),
-        ([0, 0.1, 0.1, 0.1], Moment(300, False, 300)),
+        ([0, 0.2, 0.2, 0.2, 0.2], moment(100, True, 0)),
+        ([0, 0.2, 0, 0.2, 0.2, 0.2], moment(300, True, 200)),
+        ([0.2, 0.2, 0.2], moment(0, True, -1)),
+        ([0, 0.2, 0.2, float("nan"), 0.2, 0.2, 0.2], moment(400, True, 300)),
+        ([0, 0.2, 0.2, float("nan"), 0.2], moment(400, False, 400)),
+        ([0, 0, 0.2, 0.2], moment(300, False, 300)),
+        ([0, 0.1, 0.1, 0.1], moment(300, False, 300)),
     ],
 )
 def test_onset_needs_evaluations_in_a_row(gaps, expected):

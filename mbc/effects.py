@@ -1,0 +1,97 @@
+"""What the other experiments of the paper show: direction, transfer and the controls."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from mbc.runs import RANDOM_WEIGHTS
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Waiting time of one condition over that of another, run by run of the same seed.
+
+    Attributes:
+        k: targets in each fibre.
+        value: geometric mean over seeds; None if no seed has both transitions.
+        low: smallest over seeds; None with fewer than two seeds.
+        high: largest over seeds; None with fewer than two seeds.
+        n_seeds: seeds with both transitions.
+        n_left_out: seeds in which one of the two was censored, diverged or not run.
+    """
+
+    k: int
+    value: float | None
+    low: float | None
+    high: float | None
+    n_seeds: int
+    n_left_out: int
+
+
+def ratios(above: pd.DataFrame, below: pd.DataFrame, moment: str) -> list[Ratio]:
+    """Return for each k the waiting time of ``above`` over that of ``below``.
+
+    Args:
+        above: runs of the numerator, one for each k and seed.
+        below: runs of the denominator, likewise.
+        moment: ``tau`` or ``character_tau``, in steps.
+    """
+    status = f"{moment}_status"
+    columns = ["k", "seed", moment, status]
+    pairs = above[columns].merge(below[columns], on=["k", "seed"], suffixes=("_above", "_below"))
+    both = (pairs[f"{status}_above"] == "observed") & (pairs[f"{status}_below"] == "observed")
+    results = []
+    for k, group in pairs.assign(both=both).groupby("k"):
+        seen = group[group["both"]]
+        logs = np.log(
+            seen[f"{moment}_above"].to_numpy(float) / seen[f"{moment}_below"].to_numpy(float)
+        )
+        several = len(logs) > 1
+        results.append(
+            Ratio(
+                k=int(k),
+                value=float(np.exp(logs.mean())) if len(logs) else None,
+                low=float(np.exp(logs.min())) if several else None,
+                high=float(np.exp(logs.max())) if several else None,
+                n_seeds=len(seen),
+                n_left_out=len(group) - len(seen),
+            )
+        )
+    return results
+
+
+def directions(sweep: pd.DataFrame, moment: str) -> list[Ratio]:
+    """Return forward over backward waiting time for each k (Table 2 of the paper)."""
+    forward, backward = (sweep[sweep["direction"] == d] for d in ("forward", "backward"))
+    return ratios(forward, backward, moment)
+
+
+def transfers(table: pd.DataFrame, moment: str) -> list[Ratio]:
+    """Return for each k tau from random weights over tau from the forward run's (Table 2).
+
+    Above 1 forward training helped.
+    """
+    started = table[table["start_from"] != RANDOM_WEIGHTS]
+    names = started["condition"].str.removeprefix("transfer_").unique()
+    scratch = table[table["condition"].isin(names)]
+    return ratios(scratch, started, moment)
+
+
+def controls(sweep: pd.DataFrame, key: str, value: str) -> list[dict]:
+    """Return the end and the plateau of the runs of a control beside its sweep, a row a run."""
+    runs = sweep[sweep[key] == value]
+    columns = {
+        "run": "run",
+        "k": "k",
+        "log_k": "log_k",
+        "final_ratio": "final_ratio",
+        "largest_z_gap": "largest_z_gap",
+        "tau_status": "tau_status",
+        "plateau_joint_loss": "joint_loss",
+        "plateau_fibre_mass": "fibre_mass",
+        "plateau_b_gap": "b_gap",
+        "plateau_z_gap": "z_gap",
+    }
+    rows = runs[list(columns)].rename(columns=columns).astype(object)
+    return rows.where(rows.notna(), None).to_dict("records")

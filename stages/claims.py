@@ -1,0 +1,27 @@
+"""Judge every claim of the paper from the metrics."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from mbc.judgement import judge_all
+from mbc.runs import read_run_table
+from stages.files import read_json, read_yaml, refusing, write_json
+
+
+def main(
+    paper_file: str, table_file: str, scaling_file: str, effects_file: str, claims_file: str
+) -> None:
+    """Write the claims with their verdicts."""
+    claims = judge_all(
+        read_yaml(Path(paper_file)),
+        read_run_table(table_file),
+        read_json(Path(scaling_file)),
+        read_json(Path(effects_file)),
+    )
+    write_json(Path(claims_file), {claim.name: asdict(claim) for claim in claims})
+
+
+if __name__ == "__main__":
+    with refusing():
+        main(*sys.argv[1:])

@@ -1,0 +1,66 @@
+"""Measure what gradient noise, direction, transfer and the controls do to the waiting time."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+
+from mbc.censoring import censored_power_law, survival_curve
+from mbc.conditions import parse
+from mbc.effects import controls, directions, transfers
+from mbc.runs import read_run_table, sweep_runs
+from mbc.settings import ScalingSettings, Sweeps
+from mbc.trends import monotone_effect
+from stages.files import read_yaml, refusing, write_json, write_text
+
+NOISE = {"batch_size": "batch_size", "learning_rate": "lr", "label_noise": "label_noise"}
+"""Sweeps that change gradient noise, and the column that each varies."""
+
+
+def main(params_file: str, table_file: str, metrics_file: str, survival_file: str) -> None:
+    """Write the effects, and the Kaplan-Meier curves of the sweeps of gradient noise."""
+    params = read_yaml(Path(params_file))
+    settings = parse(ScalingSettings, params["scaling"], "scaling")
+    sweeps = parse(Sweeps, params["sweeps"], "sweeps")
+    table = read_run_table(table_file)
+    runs = {
+        name: sweep_runs(table, getattr(sweeps, name), params["scale"])
+        for name in (*NOISE, "direction", "linear", "structured", "schedule", "initialisation")
+    }
+    resampling = {
+        "confidence": settings.confidence,
+        "resamples": settings.resamples,
+        "seed": settings.bootstrap_seed,
+    }
+    results = {}
+    curves = []
+    for name, column in NOISE.items():
+        results[name] = {
+            "steps": asdict(monotone_effect(runs[name], column, response="tau", **resampling)),
+            "examples": asdict(
+                monotone_effect(runs[name], column, response="tau_examples", **resampling)
+            ),
+        }
+        if (runs[name][column] > 0).all():  # a power of a noise of 0 means nothing
+            fit = censored_power_law(runs[name], column, confidence=settings.confidence)
+            results[name]["censored_power_law"] = asdict(fit)
+        for value, group in runs[name].groupby(column):
+            curve = survival_curve(group, confidence=settings.confidence)
+            curves.append(curve.assign(sweep=name, value=value, n_runs=len(group)))
+    for moment in ("tau", "character_tau"):
+        results[f"direction_by_{moment}"] = [
+            asdict(ratio) for ratio in directions(runs["direction"], moment)
+        ]
+        results[f"transfer_by_{moment}"] = [asdict(ratio) for ratio in transfers(table, moment)]
+    results["linear"] = controls(runs["linear"], "network", "linear")
+    results["structured"] = controls(runs["structured"], "fibre", "structured")
+    results["schedule"] = controls(runs["schedule"], "schedule", "cosine")
+    results["initialisation"] = controls(runs["initialisation"], "initialisation", "scaled")
+    write_json(Path(metrics_file), results)
+    write_text(Path(survival_file), pd.concat(curves).to_csv(index=False))
+
+
+if __name__ == "__main__":
+    with refusing():
+        main(*sys.argv[1:])

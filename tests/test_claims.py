@@ -1,0 +1,67 @@
+import pandas as pd
+import pytest
+
+from mbc.claims import (
+    NOT_REPRODUCED,
+    NOT_RUN,
+    OTHER_SIZE,
+    REPRODUCED,
+    TOO_FEW,
+    Measured,
+    judge_share,
+    judge_size,
+    mean_with_interval,
+)
+
+RATIO = {"value": 3.6}
+RANGE = {"low": 1.7, "high": 4.4}
+EXPONENT = {"value": 1.19, "low": 1.14, "high": 1.31}
+
+
+@pytest.mark.parametrize(
+    ("ours", "paper", "neutral", "verdict"),
+    [
+        (Measured(3.0), RATIO, 1, REPRODUCED),
+        (Measured(2.0), RATIO, 1, OTHER_SIZE),
+        (Measured(0.8), RATIO, 1, NOT_REPRODUCED),
+        (Measured(2.0, 1.5, 4.0), RATIO, 1, REPRODUCED),
+        (Measured(3.3, 3.1, 3.5), RATIO, 1, OTHER_SIZE),
+        (Measured(None), RATIO, 1, TOO_FEW),
+        (Measured(2.0), RANGE, 1, REPRODUCED),
+        (Measured(6.0), RANGE, 1, OTHER_SIZE),
+        (Measured(0.5), RANGE, 1, NOT_REPRODUCED),
+        (Measured(1.25, 1.22, 1.28), EXPONENT, 0, REPRODUCED),
+        (Measured(1.5, 1.4, 1.6), EXPONENT, 0, OTHER_SIZE),
+        (Measured(-0.2, -0.4, 0.1), EXPONENT, 0, NOT_REPRODUCED),
+    ],
+)
+def test_sizes(ours, paper, neutral, verdict):
+    assert judge_size(ours, paper, neutral)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("holds", "verdict"),
+    [
+        ([True] * 10, REPRODUCED),
+        ([True] * 9 + [False], REPRODUCED),
+        ([True] * 6 + [False] * 4, OTHER_SIZE),
+        ([True] * 5 + [False] * 5, NOT_REPRODUCED),
+        ([False], NOT_REPRODUCED),
+        ([], NOT_RUN),
+    ],
+)
+def test_shares(holds, verdict):
+    ours, found, _ = judge_share(holds)
+    assert found == verdict
+    if holds:
+        assert ours.low <= ours.value <= ours.high
+        assert ours.n_runs == len(holds)
+
+
+def test_means():
+    mean = mean_with_interval(pd.Series([1.0, 2.0, 3.0, None]))
+    assert mean.value == 2
+    assert mean.low == pytest.approx(2 - 4.303 / 3**0.5, abs=1e-3)
+    single = mean_with_interval(pd.Series([1.5]))
+    assert (single.value, single.low, single.note) == (1.5, None, "single run")
+    assert mean_with_interval(pd.Series([], dtype=float)).value is None
