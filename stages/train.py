@@ -31,10 +31,11 @@ def main(
     dataset_file: str,
     seed: str,
     run_folder: str,
+    weights_file: str,
     state_folder: str,
     initial_weights_file: str | None = None,
 ) -> None:
-    """Write <run>/history.csv, <run>/outcome.json and <run>/weights.safetensors, its last weights.
+    """Write <run>/history.csv and <run>/outcome.json, and the last weights to a file of their own.
 
     With ``initial_weights_file`` the run starts from another run's last weights.
     """
@@ -67,7 +68,7 @@ def main(
         table = pd.DataFrame(rows)
         write_whole(Path(run_folder, "history.csv"), lambda path: table.to_csv(path, index=False))
         weights = {name: w.detach().cpu() for name, w in state.network.weights.items()}
-        write_whole(Path(run_folder, "weights.safetensors"), partial(save_file, weights))
+        write_whole(Path(weights_file), partial(save_file, weights))
         write_json(Path(run_folder, "outcome.json"), outcome)
         (folder / "state.pt").unlink(missing_ok=True)
         _log(folder, f"{state.status} at step {state.step}")

@@ -115,7 +115,7 @@ def test_verdicts_follow_the_numbers(paper):
     late = table(plateau_reached=900.0, plateau_ratio=1.2, onset=900.0, lead_fraction=-0.1)
     bad = verdicts(judge_all(paper, late, scaling(0.8, (0.7, 0.9), False), effects("falling", 0.5)))
     for name in (
-        *("plateau_height", "plateau_forms_early", "marginal_first", "two_regimes"),
+        *("plateau_forms_early", "marginal_first", "two_regimes"),
         *("exponent_above_1", "learning_rate_monotone"),
         *("onset_before_loss", "lead_fraction"),
     ):
