@@ -75,14 +75,16 @@ def censored_power_law(runs: pd.DataFrame, x: str, *, confidence: float) -> Cens
             f"Not estimable: {n_observed} transitions of {len(used)} runs, "
             f"at {observed_points} of {n_points} different {x}."
         )
-        return CensoredPowerLaw(**counts, statement=reason)
+        return CensoredPowerLaw(**counts, statement=_statement(reason, **counts))
     exact = _exact_line(log_x, log_tau, observed)
     if exact is not None:
         return CensoredPowerLaw(
             **counts,
             exponent=exact[1],
             log_prefactor=exact[0],
-            statement="The observed tau lie exactly on a line: no sigma and no interval.",
+            statement=_statement(
+                "The observed tau lie exactly on a line: no sigma and no interval.", **counts
+            ),
         )
     # Centred, so that intercept and slope are nearly uncorrelated whatever the units of x are.
     center_x, center_tau = float(log_x.mean()), float(log_tau.mean())
@@ -260,7 +262,7 @@ def _profile_interval(
     peak = profile(exponent)
     bounds = []
     for direction in (-1, 1):
-        width = direction * sigma / math.sqrt(log_x @ log_x)
+        width = direction * 1.5 * quantile * sigma / math.sqrt(log_x @ log_x)
         for _ in range(60):
             if peak - profile(exponent + width) > threshold:
                 break
@@ -268,15 +270,20 @@ def _profile_interval(
         else:
             return None
         bounds.append(
-            brentq(lambda slope: peak - profile(slope) - threshold, exponent, exponent + width)
+            brentq(
+                lambda slope: peak - profile(slope) - threshold,
+                exponent,
+                exponent + width,
+                xtol=1e-7 * abs(width),
+            )
         )
     return float(bounds[0]), float(bounds[1])
 
 
-def _statement(n_observed: int, n_censored: int, n_left_out: int) -> str:
-    parts = []
+def _statement(*parts: str, n_observed: int, n_censored: int, n_left_out: int) -> str:
+    parts = list(parts)
     if n_censored > n_observed:
-        parts.append("More than half of the runs are censored: it rests on the log-normal shape.")
+        parts.append("More than half of the runs are censored.")
     if n_left_out:
         parts.append(f"{n_left_out} diverged or undefined runs are not in the fit.")
     return " ".join(parts)

@@ -1,10 +1,9 @@
 """Figures of the experiments beside the scaling law; see `mbc.figures` for what they share."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from mbc.figures import DASHES, MARKERS, colours, draw_waiting_times, new_figure
+from mbc.figures import DASHES, MARKERS, colours, draw_means, draw_waiting_times, new_figure
 
 
 def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -> Figure:
@@ -17,10 +16,8 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
         logarithmic: whether the horizontal axis is.
     """
     figure, axes = new_figure(panels=2)
-    observed = runs[runs["tau_status"] == "observed"]
     for axis, y, unit in zip(axes, ("tau", "tau_examples"), ("steps", "examples"), strict=True):
-        mean = np.exp(np.log(observed[y].astype(float)).groupby(observed[x]).mean())
-        axis.plot(mean.index, mean, color="0.5")
+        draw_means(axis, runs, x, y)
         draw_waiting_times(axis, runs, x, y)
         axis.set(yscale="log", xlabel=name, ylabel=f"waiting time τ ({unit})")
         if logarithmic:
@@ -81,19 +78,10 @@ def directions(runs: pd.DataFrame) -> Figure:
             kinds, colours(len(kinds)), MARKERS, DASHES, strict=False
         ):
             of_kind = runs[runs["kind"] == kind]
-            seen = of_kind[of_kind[f"{moment}_status"] == "observed"]
-            mean = np.exp(np.log(seen[moment].astype(float)).groupby(seen["k"]).mean())
-            axis.plot(mean.index, mean, color=colour, linestyle=dash)
-            draw_waiting_times(
-                axis,
-                of_kind,
-                "k",
-                moment,
-                status=f"{moment}_status",
-                colour=colour,
-                marker=marker,
-                label=kind,
-            )
+            status = f"{moment}_status"
+            draw_means(axis, of_kind, "k", moment, status=status, colour=colour, dash=dash)
+            style = {"status": status, "colour": colour, "marker": marker, "label": kind}
+            draw_waiting_times(axis, of_kind, "k", moment, **style)
         ticks = sorted(runs["k"].unique())
         axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time (steps)")
         axis.set_xticks(ticks, [f"{k}" for k in ticks])

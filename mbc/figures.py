@@ -16,6 +16,7 @@ os.environ["MPLBACKEND"] = "agg"  # whatever the environment says, and before ma
 import matplotlib.pyplot as plt
 import seaborn as sns
 from matplotlib.figure import Figure
+from scipy import stats
 
 DASHES = ["-", "--", "-.", ":"]
 MARKERS = ["o", "s", "D", "^", "v"]
@@ -97,9 +98,7 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
         sizes, colours(len(sizes)), MARKERS, DASHES, strict=False
     ):
         of_size = runs[runs["nominal_size"] == size]
-        observed = of_size[of_size["tau_status"] == "observed"].astype({"tau": float})
-        mean = observed.groupby("k")["tau"].mean()
-        axis.plot(mean.index, mean, color=colour, linestyle=dash)
+        draw_means(axis, of_size, "k", colour=colour, dash=dash)
         draw_waiting_times(
             axis, of_size, "k", colour=colour, marker=marker, label=f"D = {size:,.0f}"
         )
@@ -210,6 +209,31 @@ def draw_waiting_times(
             label=f"{label}, no transition up to here",
             zorder=3,
         )
+
+
+def draw_means(
+    axis: plt.Axes,
+    runs: pd.DataFrame,
+    x: str,
+    y: str = "tau",
+    *,
+    status: str = "tau_status",
+    colour="0.5",
+    dash: str = "-",
+) -> None:
+    """Join geometric means of observed runs; a bar spans Student's 95% interval of several runs."""
+    observed = runs[runs[status] == "observed"].astype({y: float})
+    groups = np.log(observed[y]).groupby(observed[x])
+    mean, number = groups.mean(), groups.size()
+    several = number > 1
+    half = groups.std() / np.sqrt(number) * stats.t.ppf(0.975, np.maximum(number - 1, 1))
+    axis.plot(mean.index, np.exp(mean), color=colour, linestyle=dash)
+    axis.vlines(
+        mean.index[several],
+        np.exp(mean - half)[several],
+        np.exp(mean + half)[several],
+        color=colour,
+    )
 
 
 def _reference(axis: plt.Axes, value: float, name: str) -> None:

@@ -185,7 +185,7 @@ def _spread(effect: dict) -> Measured:
 def _end_to_end(effect: dict, *, inverted: bool = False) -> Measured:
     """Return the ratio of the ends of a sweep; inverted, of the smallest to the largest x."""
     value = effect.get("ratio")
-    low, high = effect.get("ratio_interval", (None, None))
+    low, high = effect.get("ratio_student_interval", (None, None))
     if inverted and value is not None:
         value = 1 / value
         low, high = (None, None) if low is None else (1 / high, 1 / low)

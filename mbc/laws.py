@@ -146,13 +146,15 @@ def compare_laws(runs: pd.DataFrame, x: str) -> LawComparison:
 def leave_one_out(runs: pd.DataFrame, x: str) -> Interval | None:
     """Return the least and the largest exponent of least squares with one condition left out.
 
-    None if what is left has fewer than `MINIMUM_POINTS` different x.
+    None if what is left has fewer than `MINIMUM_POINTS` different x, or x is not positive.
 
     Args:
         runs: columns condition, x, tau, tau_status.
         x: the column of the quantity.
     """
     observed, _ = observed_runs(runs)
+    if (observed[x] <= 0).any():
+        return None
     exponents = []
     for condition in observed["condition"].unique():
         rest = observed[observed["condition"] != condition]
@@ -184,6 +186,8 @@ def mixed_model(runs: pd.DataFrame, x: str, *, confidence: float) -> MixedModel:
             f"{x}, {MINIMUM_POINTS} are needed."
         )
         return MixedModel(**counts, statement=reason)
+    if (observed[x] <= 0).any():
+        return MixedModel(**counts, statement=f"Not estimable: {x} is not positive everywhere.")
     log_x, log_tau = np.log(observed[x].to_numpy(float)), np.log(observed["tau"].to_numpy(float))
     conditions = observed["condition"].to_numpy(object)
     within = log_tau - pd.Series(log_tau).groupby(conditions).transform("mean").to_numpy()
@@ -194,7 +198,8 @@ def mixed_model(runs: pd.DataFrame, x: str, *, confidence: float) -> MixedModel:
         warnings.simplefilter("always")
         try:
             model = sm.MixedLM(log_tau, sm.add_constant(log_x - log_x.mean()), conditions)
-            fit = model.fit(reml=True)
+            # Of its optimisers the one that also converges where the spread of conditions is 0.
+            fit = model.fit(reml=True, method="powell")
             between, within_variance = float(fit.cov_re[0, 0]), float(fit.scale)
         except (np.linalg.LinAlgError, ValueError, FloatingPointError) as error:
             return MixedModel(**counts, statement=f"Not estimable: {error}.")

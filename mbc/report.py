@@ -1,5 +1,6 @@
 """The report: tables and figures put together as Markdown."""
 
+import numpy as np
 import pandas as pd
 
 FIGURES = (
@@ -75,6 +76,7 @@ def report(
     scaling: dict,
     effects: dict,
     claims: dict,
+    sweeps: dict[str, pd.DataFrame],
     summary: dict,
     scale: float,
     plots: str,
@@ -86,6 +88,7 @@ def report(
         scaling: the scaling metrics.
         effects: the metrics of the other experiments.
         claims: the judged claims by name.
+        sweeps: by column that varies (``batch_size``, ``lr``, ``label_noise``), the sweep's runs.
         summary: of `mbc.summary.summarise`.
         scale: factor on every n_b.
         plots: folder of the figures, relative to the report.
@@ -97,6 +100,8 @@ def report(
         _claims(claims),
         "## Fits",
         _fits(scaling),
+        "## Gradient noise",
+        *(_noise_table(table_of_sweep, title) for title, table_of_sweep in sweeps.items()),
         "## Forward, backward, transfer",
         _direction_table(effects),
         *(
@@ -195,6 +200,22 @@ def _measured_text(ours: dict) -> str:
     return f"{text} ({ours['note']})" if ours["note"] else text
 
 
+def _noise_table(runs: pd.DataFrame, column: str) -> str:
+    """Return a sweep as the paper's Table 1: times in steps and examples, relative to the least."""
+    observed = runs[runs["tau_status"] == "observed"]
+    rows = []
+    for value, group in runs.groupby(column):
+        row = {column: f"{value:g}", "runs": len(group)}
+        for moment, unit in (("tau", "steps"), ("tau_examples", "examples")):
+            own = observed[observed[column] == value][moment].astype(float)
+            means = np.exp(np.log(observed[moment].astype(float)).groupby(observed[column]).mean())
+            complete = len(own) == len(group)
+            row[f"τ ({unit})"] = f"{means[value]:.0f}" if complete else "no transition in a run"
+            row[f"ratio ({unit})"] = f"{means[value] / means.min():.2f}" if complete else ""
+        rows.append(row)
+    return pd.DataFrame(rows).to_markdown(index=False)
+
+
 def _direction_table(effects: dict) -> str:
     names = {
         "direction_by_tau": "forward / backward, candidate loss",
@@ -251,12 +272,13 @@ def _beside_the_fit(law: dict) -> str:
             f"{mixed['exponent']:.3f} {_interval(mixed.get('interval'))}."
         )
     if "best" in law["laws"]:
-        others = ", ".join(
+        differences = [
             f"{fit['law']} {fit['difference']:.1f}"
             for fit in law["laws"]["laws"]
             if "difference" in fit
-        )
-        parts.append(f"By AICc the best law is: {law['laws']['best']} (differences: {others}).")
+        ]
+        beside = f", differences: {', '.join(differences)}" if differences else ""
+        parts.append(f"By AICc the best law is: {law['laws']['best']}{beside}.")
     parts += [part["statement"] for part in (censored, mixed, law["laws"]) if part["statement"]]
     return " ".join(parts)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from mbc.censoring import observed_and_censored
 from mbc.scaling import MINIMUM_POINTS, Interval
@@ -35,7 +36,10 @@ class MonotoneEffect:
         smallest_p_value: the least that these runs could have given; None if not counted.
         monotone: "rising", "falling" or "neither", by the geometric means at successive x.
         ratio: geometric mean at the largest x over that at the smallest.
-        ratio_interval: percentile bootstrap of seeds within each end.
+        ratio_interval: percentile bootstrap of seeds within each end. Of few seeds it is too
+            narrow: a nominal 95% is 66% with 2 at each end, 82% with 3, 87% with 5.
+        ratio_student_interval: of Welch's t for log responses, right for few seeds if these are
+            normal; None if the seeds of an end are equal or it has no bound that is finite.
         ratio_is_lower_bound: the largest x has censored runs, entered with their last step.
         ratio_is_upper_bound: the smallest x has.
         largest_over_smallest_response: largest geometric mean over the smallest, at whatever x.
@@ -54,6 +58,7 @@ class MonotoneEffect:
     monotone: str | None = None
     ratio: float | None = None
     ratio_interval: Interval | None = None
+    ratio_student_interval: Interval | None = None
     ratio_is_lower_bound: bool = False
     ratio_is_upper_bound: bool = False
     largest_over_smallest_response: float | None = None
@@ -81,7 +86,7 @@ def monotone_effect(
         runs: columns x, response, tau_status.
         x: the column of the quantity; any finite number, 0 included.
         response: the column of the waiting time, in steps or in examples.
-        confidence: coverage of the interval of the ratio, such as 0.95.
+        confidence: coverage of the intervals of the ratio, such as 0.95.
         resamples: of the permutations, if they are drawn, and of the bootstrap.
         seed: of both.
     """
@@ -166,7 +171,7 @@ def _direction(means: pd.DataFrame) -> str:
 def _sizes(
     used: pd.DataFrame, confidence: float, resamples: int, rng: np.random.Generator
 ) -> tuple[dict, str]:
-    """Return the ratios with their interval and bounds, and what to say about them."""
+    """Return the ratios with their intervals and bounds, and what to say about them."""
     means = _means(used)
     complete = means[~means["bound"]]
     result = {"largest_over_smallest_is_lower_bound": bool(means["bound"].any())}
@@ -194,4 +199,8 @@ def _sizes(
     tail = (1 - confidence) / 2
     bounds = np.exp(np.quantile(high - low, [tail, 1 - tail]))
     result["ratio_interval"] = (float(bounds[0]), float(bounds[1]))
+    if min(np.ptp(end) for end in ends) > 0:
+        welch = stats.ttest_ind(ends[1], ends[0], equal_var=False).confidence_interval(confidence)
+        if welch.high - welch.low < 700:  # beyond that it says nothing, and overflows
+            result["ratio_student_interval"] = (math.exp(welch.low), math.exp(welch.high))
     return result, ""

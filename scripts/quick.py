@@ -18,7 +18,10 @@ from mbc.runs import read_run_table
 from stages.files import read_yaml, write_yaml
 
 COPY = Path("quick")
-SOURCES = [".dvc/config", ".dvcignore", "dvc.yaml", "mbc", "params.yaml", "scripts", "stages"]
+SOURCES = [
+    *(".dvc/config", ".dvc/plots", ".dvcignore"),
+    *("dvc.yaml", "mbc", "paper.yaml", "params.yaml", "scripts", "stages"),
+]
 CHANGES = {"scale": 0.1, "seeds": [42]}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mbc.censoring import censored_power_law, survival_curve
+from mbc.censoring import censored_power_law, median_waiting_time, survival_curve
 from mbc.conditions import parse
 from mbc.effects import controls, directions, transfers
 from mbc.runs import read_run_table, sweep_runs
@@ -45,8 +45,10 @@ def main(params_file: str, table_file: str, metrics_file: str, survival_file: st
         if (runs[name][column] > 0).all():  # a power of a noise of 0 means nothing
             fit = censored_power_law(runs[name], column, confidence=settings.confidence)
             results[name]["censored_power_law"] = asdict(fit)
+        medians = results[name]["median_tau"] = []
         for value, group in runs[name].groupby(column):
             curve = survival_curve(group, confidence=settings.confidence)
+            medians.append({"value": value, "median_tau": median_waiting_time(curve)})
             curves.append(curve.assign(sweep=name, value=value, n_runs=len(group)))
     for moment in ("tau", "character_tau"):
         results[f"direction_by_{moment}"] = [

@@ -3,8 +3,10 @@
 import sys
 from pathlib import Path
 
+from mbc.conditions import parse
 from mbc.report import report
-from mbc.runs import read_run_table
+from mbc.runs import read_run_table, sweep_runs
+from mbc.settings import Sweeps
 from mbc.summary import summarise
 from stages.files import read_json, read_yaml, refusing, write_json, write_text
 
@@ -25,8 +27,15 @@ def main(
     effects, claims = (read_json(Path(file)) for file in (effects_file, claims_file))
     summary = summarise(table, scaling, effects, claims)
     write_json(Path(summary_file), summary)
-    scale = read_yaml(Path(params_file))["scale"]
-    text = report(table, scaling, effects, claims, summary, scale, plots_folder)
+    params = read_yaml(Path(params_file))
+    settings = parse(Sweeps, params["sweeps"], "sweeps")
+    noise = {"batch_size": "batch_size", "lr": "learning_rate", "label_noise": "label_noise"}
+    sweeps = {
+        column: sweep_runs(table, getattr(settings, name), params["scale"])
+        for column, name in noise.items()
+    }
+    arguments = (scaling, effects, claims, sweeps, summary, params["scale"], plots_folder)
+    text = report(table, *arguments)
     write_text(Path(report_file), text)
 
 

@@ -124,7 +124,11 @@ def test_summary_of_nothing_observed(table, scaling, effects, claims):
 
 def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scaling, effects, claims):
     summary = summarise(table, scaling, effects, claims)
-    text = report(table, scaling, effects, claims, summary, 0.1, "plots")
+    sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], lr=[1e-3, 1e-2])
+    sweeps = {"lr": sweep}
+    text = report(table, scaling, effects, claims, sweeps, summary, 0.1, "plots")
+    assert "no transition in a run" in text
+    assert "38400" in text
     for name, _, _ in FIGURES:
         assert f"(plots/{name}.png)" in text
         assert f"(plots/{name}.csv)" in text
