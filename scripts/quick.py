@@ -4,7 +4,6 @@ The copy, the folder ``quick``, has its own DVC workspace, so the results commit
 they are. A second call continues where the first one stopped.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ import pandas as pd
 
 from mbc.report import run_lines
 from mbc.runs import read_run_table
+from scripts.repro import parse_jobs, reproduce
 from stages.files import read_yaml, write_yaml
 
 COPY = Path("quick")
@@ -27,15 +27,13 @@ CHANGES = {"scale": 0.1, "seeds": [42]}
 
 def main() -> int:
     """Return the exit status of the pipeline."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", default=str(os.cpu_count()), help="trainings at once")
-    jobs = parser.parse_args().jobs
+    jobs = parse_jobs(__doc__)
     _copy_sources()
     params = {**read_yaml(COPY / "params.yaml"), **CHANGES}
     write_yaml(COPY / "params.yaml", params)
     subprocess.run(["dvc", "config", "--quiet", "core.no_scm", "true"], cwd=COPY, check=True)
-    command = [sys.executable, "-m", "scripts.repro", "--jobs", jobs]
-    status = subprocess.run(command, cwd=COPY).returncode
+    os.chdir(COPY)
+    status = reproduce(jobs)
     if status == 0:
         _print_results()
     return status
@@ -54,7 +52,7 @@ def _copy_sources() -> None:
 
 def _print_results() -> None:
     with pd.option_context("display.width", 200, "display.max_columns", None):
-        table = run_lines(read_run_table(COPY / "metrics" / "runs.csv"))
+        table = run_lines(read_run_table(Path("metrics", "runs.csv")))
         print(table.to_string(index=False))
     print(f"\nReport:  {COPY / 'report.md'}\nFigures: {COPY / 'plots'}/*.png")
 

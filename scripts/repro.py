@@ -17,10 +17,23 @@ TRAININGS = ["train", "transfer"]  # a transfer starts from the weights of a tra
 
 
 def main() -> int:
-    """Return 0 if everything is up to date at the end, else 1."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Reproduce the pipeline in the working directory; return the exit status."""
+    return reproduce(parse_jobs(__doc__))
+
+
+def parse_jobs(description: str) -> int:
+    """Return how many trainings the command line asks for at once."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trainings at once")
-    jobs = max(1, parser.parse_args().jobs)
+    return max(1, parser.parse_args().jobs)
+
+
+def reproduce(jobs: int) -> int:
+    """Reproduce the pipeline in the working directory.
+
+    Returns:
+        0 if everything is up to date at the end, else 1 or the exit status of DVC.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
         return 1

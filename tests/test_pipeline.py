@@ -232,7 +232,7 @@ def test_a_parameter_changes_the_stages_in_the_table_and_no_other(restored):
         else:
             assert first.returncode == 0, first.stderr
             with Repo(str(restored)) as repo:
-                changed = {stage.removeprefix("dvc.yaml:") for stage in repo.status()}
+                changed = {stage.rpartition(":")[2] for stage in repo.status()}
             if changed != expand(row["stages"]):
                 wrong[name] = sorted(changed)
         for item in ("data/maps", "data/conditions", "data/datasets"):
@@ -253,7 +253,7 @@ def test_experiments_run_only_what_depends_on_the_parameter(restored):
     assert read_yaml(restored / "data" / "conditions" / "base.yaml")["lr"] == 1e-5
     shown = call(restored, "dvc", "exp", "show", "--json").stdout
     assert "tau_fraction" in shown
-    assert "tau_base" in shown
+    assert '"censored"' in shown
     call(restored, "dvc", "plots", "diff", "HEAD", "--out", "shown")
     page = (restored / "shown" / "index.html").read_text()
     assert '"y2": {"field": "high"}' in page
