@@ -254,9 +254,16 @@ def test_experiments_run_only_what_depends_on_the_parameter(restored):
     shown = call(restored, "dvc", "exp", "show", "--json").stdout
     assert "tau_fraction" in shown
     assert '"censored"' in shown
+
+
+def test_scaling_curves_are_drawn_with_their_band(restored):
+    curve = "dataset_size,tau,low,high\n100,10,8,12\n200,20,15,30\n"
+    (restored / "metrics" / "scaling_curve.csv").write_text(curve)
     call(restored, "dvc", "plots", "diff", "HEAD", "--out", "shown")
     page = (restored / "shown" / "index.html").read_text()
-    assert '"y2": {"field": "high"}' in page
+    assert '"field": "low"' in page
+    assert '"field": "high"' in page
+    assert '"rev": "workspace"' in page
     shutil.rmtree(restored / "shown")
 
 
