@@ -5,11 +5,15 @@ BIN := .venv/bin
 
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: quick repro test format prune
+.PHONY: quick quick-all repro test format prune
 
-# The pipeline at a tenth of the paper's size, in a copy of its own (folder quick).
+# The scaling law at a tenth of the paper's size, in a copy of its own (folder quick).
 quick: .venv/installed
 	python -m scripts.quick --jobs $(JOBS)
+
+# The same with every other experiment.
+quick-all: .venv/installed
+	python -m scripts.quick --jobs $(JOBS) --all
 
 # The pipeline as params.yaml stands, JOBS trainings at once.
 repro: .venv/installed

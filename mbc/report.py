@@ -80,6 +80,7 @@ def report(
     summary: dict,
     scale: float,
     plots: str,
+    drawn: list[str],
 ) -> str:
     """Return the report.
 
@@ -92,6 +93,7 @@ def report(
         summary: of `mbc.summary.summarise`.
         scale: factor on every n_b.
         plots: folder of the figures, relative to the report.
+        drawn: names of the figures in it.
     """
     parts = [
         "# Marginals before conditionals: what the runs say",
@@ -108,6 +110,7 @@ def report(
             f"## {title}\n\n{text}\n\n![{title}]({plots}/{name}.png)\n\n"
             f"Numbers: [{name}.csv]({plots}/{name}.csv)"
             for name, title, text in FIGURES
+            if name in drawn
         ),
         "## Runs",
         "Moments in steps. `>` marks a censored moment: not reached by the last step.",

@@ -18,14 +18,14 @@ TRAININGS = ["train", "transfer"]  # a transfer starts from the weights of a tra
 
 def main() -> int:
     """Reproduce the pipeline in the working directory; return the exit status."""
-    return reproduce(parse_jobs(__doc__))
+    return reproduce(make_parser(__doc__).parse_args().jobs)
 
 
-def parse_jobs(description: str) -> int:
-    """Return how many trainings the command line asks for at once."""
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser of the command line, which may say how many trainings to run at once."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trainings at once")
-    return max(1, parser.parse_args().jobs)
+    return parser
 
 
 def reproduce(jobs: int) -> int:
@@ -34,6 +34,7 @@ def reproduce(jobs: int) -> int:
     Returns:
         0 if everything is up to date at the end, else 1 or the exit status of DVC.
     """
+    jobs = max(1, jobs)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
         return 1

@@ -1,9 +1,12 @@
 """Draw every figure, and write the table behind each beside it."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from mbc import experiment_figures, figures
 from mbc.conditions import parse
@@ -26,7 +29,7 @@ def main(
     survival_file: str,
     plots_folder: str,
 ) -> None:
-    """Write <plots>/<figure>.csv and <plots>/<figure>.png."""
+    """Write <plots>/<figure>.csv and <plots>/<figure>.png for every experiment that has runs."""
     params = read_yaml(Path(params_file))
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
     everything = read_run_table(table_file)
@@ -49,20 +52,21 @@ def _scaling_figures(
 ) -> None:
     by_size, fixed = runs["dataset_size"], runs["fixed_size"]
     curves = _histories(by_size, runs_folder)[["run", "k", "step", "candidate_loss"]]
-    _write(plots, "loss_curves", curves, figures.loss_curves(curves))
+    _write(plots, "loss_curves", curves, figures.loss_curves)
 
     times = by_size[["run", "k", "dataset_size", "seed", *MOMENT_COLUMNS]]
-    figure = figures.waiting_times(times, curve, _exponent_text(scaling["dataset_size"]))
-    _write(plots, "waiting_time", times, figure)
+    text = _exponent_text(scaling["dataset_size"])
+    draw = partial(figures.waiting_times, curve=curve, exponent_text=text)
+    _write(plots, "waiting_time", times, draw)
 
     columns = ["run", "k", "n_b", "nominal_size", "seed", *MOMENT_COLUMNS]
-    _write(plots, "fixed_size", fixed[columns], figures.fixed_size(fixed))
+    _write(plots, "fixed_size", fixed[columns], figures.fixed_size)
 
     exponents = pd.DataFrame(
         [_threshold_row(threshold, fit) for threshold, fit in scaling["thresholds"].items()],
         columns=["threshold", "exponent", "low", "high"],
     ).dropna(subset="exponent")
-    _write(plots, "threshold_exponent", exponents, figures.threshold_exponents(exponents))
+    _write(plots, "threshold_exponent", exponents, figures.threshold_exponents)
 
 
 def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
@@ -72,10 +76,15 @@ def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
         ("label_noise", "label_noise", "label noise (probability)"),
     ):
         times = runs[name][["run", column, "seed", *MOMENT_COLUMNS]]
-        figure = experiment_figures.effect(times, column, title, logarithmic=name != "label_noise")
-        _write(plots, name, times, figure)
-    curves = survival[survival["sweep"] != "label_noise"]
-    _write(plots, "survival", curves, experiment_figures.survival(curves))
+        if times[column].nunique() < 2:
+            continue
+        logarithmic = name != "label_noise"
+        draw = partial(experiment_figures.effect, x=column, name=title, logarithmic=logarithmic)
+        _write(plots, name, times, draw)
+    values = survival.groupby("sweep")["value"].nunique()
+    compared = [name for name in ("batch_size", "learning_rate") if values.get(name, 0) > 1]
+    curves = survival[survival["sweep"].isin(compared)]
+    _write(plots, "survival", curves, experiment_figures.survival)
 
 
 def _direction_figure(plots: Path, sweep: pd.DataFrame, table: pd.DataFrame) -> None:
@@ -86,7 +95,7 @@ def _direction_figure(plots: Path, sweep: pd.DataFrame, table: pd.DataFrame) -> 
     times = pd.concat([runs.assign(kind=kind) for kind, runs in kinds.items()])
     columns = ["tau", "tau_status", "character_tau", "character_tau_status"]
     times = times[["run", "kind", "k", "seed", *columns]]
-    _write(plots, "direction", times, experiment_figures.directions(times))
+    _write(plots, "direction", times, experiment_figures.directions)
 
 
 def _control_figures(plots: Path, runs: dict, runs_folder: str) -> None:
@@ -95,7 +104,7 @@ def _control_figures(plots: Path, runs: dict, runs_folder: str) -> None:
     curves = _histories(compared, runs_folder, "network", "log_k")
     curves = curves.assign(ratio=curves["candidate_loss"] / curves["log_k"])
     curves = curves[["run", "k", "network", "step", "ratio", "z_gap"]]
-    _write(plots, "linear", curves, experiment_figures.linear(curves))
+    _write(plots, "linear", curves, experiment_figures.linear)
 
     fibres = runs["structured"]
     compared = fibres[fibres["k"].isin(fibres[fibres["fibre"] == "structured"]["k"])]
@@ -103,7 +112,7 @@ def _control_figures(plots: Path, runs: dict, runs_folder: str) -> None:
     curves = curves.assign(ratio=curves["loss_character_1"] / curves["log_k"])
     columns = ["run", "k", "fibre", "step", "ratio", "b_gap", "z_gap", "candidate_loss"]
     curves = curves[[*columns, "joint_loss", "fibre_mass"]]
-    _write(plots, "structured", curves, experiment_figures.structured(curves))
+    _write(plots, "structured", curves, experiment_figures.structured)
 
 
 def _anatomy(plots: Path, base: pd.Series, runs_folder: str) -> None:
@@ -113,7 +122,7 @@ def _anatomy(plots: Path, base: pd.Series, runs_folder: str) -> None:
         for name, column in (("onset", "onset"), ("loss onset", "loss_onset"), ("τ", "tau"))
         if base[f"{column}_status"] == "observed"
     }
-    _write(plots, "anatomy", history, figures.anatomy(history, base["k"], moments))
+    _write(plots, "anatomy", history, partial(figures.anatomy, k=base["k"], moments=moments))
 
 
 def _histories(runs: pd.DataFrame, runs_folder: str, *columns: str) -> pd.DataFrame:
@@ -140,9 +149,13 @@ def _threshold_row(threshold: str, fit: dict) -> dict:
     return row
 
 
-def _write(plots: Path, name: str, table: pd.DataFrame, figure) -> None:
-    write_text(plots / f"{name}.csv", table.to_csv(index=False))
-    figures.save(figure, plots / f"{name}.png")
+def _write(
+    plots: Path, name: str, table: pd.DataFrame, draw: Callable[[pd.DataFrame], Figure]
+) -> None:
+    """Write a figure and its table; a figure of an experiment without runs is left out."""
+    if not table.empty:
+        write_text(plots / f"{name}.csv", table.to_csv(index=False))
+        figures.save(draw(table), plots / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ def main(
         column: sweep_runs(table, getattr(settings, name), params["scale"])
         for column, name in noise.items()
     }
-    arguments = (scaling, effects, claims, sweeps, summary, params["scale"], plots_folder)
+    drawn = [path.stem for path in Path(plots_folder).glob("*.png")]
+    arguments = (scaling, effects, claims, sweeps, summary, params["scale"], plots_folder, drawn)
     text = report(table, *arguments)
     write_text(Path(report_file), text)
 
