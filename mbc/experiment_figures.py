@@ -2,6 +2,7 @@
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from mbc.figures import DASHES, MARKERS, colours, draw_means, draw_waiting_times, new_figure
 
@@ -133,5 +134,6 @@ def structured(table: pd.DataFrame) -> Figure:
                     axis.plot(run["step"], run[column], color=shade, linestyle=dash, label=label)
         axis.set_title(f"{fibre} fibres, first character", fontsize="medium")
         axis.set(xscale="log", xlabel="step", ylabel="loss / log k; gaps in nats", ylim=(0, 4))
-        axis.legend(fontsize="x-small", ncols=2)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.legend(fontsize="x-small", ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.18))
     return figure

@@ -155,11 +155,14 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
         axis.set_ylabel(title)
         axis.set_ylim(bottom=0)
         if len(columns) > 1:
-            axis.legend(fontsize="x-small", loc="upper left")
-        for style, (name, step) in zip((":", "--", "-"), moments.items(), strict=False):
+            axis.legend(fontsize="x-small", loc="center left")
+        for index, (name, step) in enumerate(moments.items()):
+            style = DASHES[::-1][index % len(DASHES)]
             axis.axvline(step, color="0.5", linewidth=0.8, linestyle=style)
             if axis is axes[0]:
-                axis.annotate(name, (step, 1.02), xycoords=("data", "axes fraction"), ha="center")
+                height = 1.02 + 0.1 * (index % 2)  # neighbours are often close
+                place = (step, height)
+                axis.annotate(name, place, xycoords=("data", "axes fraction"), ha="center")
     _reference(axes[0], math.log(k), "log k")
     _reference(axes[1], math.log(36), "log 36")
     axes[2].set_ylim(0, 1)
