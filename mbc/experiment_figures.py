@@ -24,7 +24,7 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
         if logarithmic:
             axis.set_xscale("log")
         ticks = sorted(runs[x].unique())
-        axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
+        axis.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=30)
         axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     axes[0].legend()
     return figure
@@ -135,5 +135,5 @@ def structured(table: pd.DataFrame) -> Figure:
         axis.set_title(f"{fibre} fibres, first character", fontsize="medium")
         axis.set(xscale="log", xlabel="step", ylabel="loss / log k; gaps in nats", ylim=(0, 4))
         axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.legend(fontsize="x-small", ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.18))
+    axes[1].legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
