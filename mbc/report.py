@@ -13,7 +13,7 @@ FIGURES = (
     (
         "anatomy",
         "Anatomy of a run",
-        "The base run. The candidate loss stands at log k from the start, because it ranks the "
+        "The base run. The candidate loss stands at log k almost at once, because it ranks the "
         "right answer among k others of the same fibre; the losses by character, over the whole "
         "alphabet, and the mass on the fibre's first characters say what has been learned of the "
         "marginal. Vertical lines: onset, loss onset, waiting time.",
