@@ -23,12 +23,13 @@ class Condition(BaseModel):
     k: Count = Field(description="targets in each fibre")
     n_b: Count = Field(description="number of base strings; D = n_b * k")
     label_noise: Share = Field(description="probability of a target drawn from the same fibre")
-    network: Literal["transformer", "linear"] = Field(description="see mbc.network.build_network")
+    network: Literal["transformer", "linear"] = Field(description="see mbc.network.network_of")
     n_layers: Count = Field(description="layers of the transformer")
     d_model: Count = Field(description="width of the residual stream, of an embedding")
     n_heads: Count = Field(description="attention heads in each layer")
     d_mlp: Count = Field(description="width of each MLP, of the linear network's middle")
-    initialisation: Literal["paper", "scaled"] = Field(description="see mbc.model.build_model")
+    initialisation: Literal["paper", "scaled"] = Field(description="see mbc.bridge.build_model")
+    precision: Literal["float32", "bfloat16"] = Field(description="see mbc.network.network_of")
     lr: Positive = Field(description="learning rate (peak, with a schedule)")
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         description="decoupled weight decay of AdamW"
@@ -43,6 +44,9 @@ class Condition(BaseModel):
     eval_every: Count = Field(description="most steps between two evaluations, cost permitting")
     eval_examples: Annotated[int, Field(ge=2)] = Field(
         description="most examples in an evaluation; small datasets take fewer"
+    )
+    checkpoint_every: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="steps between two checkpoints; 0: none but the last weights"
     )
 
     @property
@@ -83,8 +87,17 @@ Model = TypeVar("Model", bound=BaseModel)
 MAP_KEYS = ("fibre", "k", "n_b")
 """The keys of a condition that decide its map."""
 
-BASE_KEYS = tuple(Condition.model_fields)
-"""The keys of a condition; at the top level of params.yaml they give the base condition."""
+NETWORK_KEYS = (
+    *("direction", "fibre", "network", "n_layers", "d_model", "n_heads", "d_mlp"),
+    "initialisation",
+)
+"""The keys of a condition that decide its initial weights."""
+
+BASE_KEYS = tuple(key for key in Condition.model_fields if key != "checkpoint_every")
+"""The keys of a condition that stand at the top level of params.yaml, for the base condition."""
+
+RECORDING_KEYS = ("stop_after", "eval_every", "eval_examples")
+"""The keys that decide how long and how closely a run is followed, not how it is trained."""
 
 
 def resolve_conditions(
@@ -126,6 +139,23 @@ def resolve_conditions(
                 )
         resolved[name] = condition
     return resolved
+
+
+def check_transfers(conditions: dict[str, Condition], transfers: list[str]) -> None:
+    """Refuse a transfer whose forward run has another network.
+
+    Raises:
+        ValueError: names the transfer and the parameter that differs.
+    """
+    for name in transfers:
+        own, forward = conditions[name], conditions[f"forward_{name}"]
+        for key in NETWORK_KEYS:
+            values = [getattr(condition, key) for condition in (own, forward)]
+            if key != "direction" and values[0] != values[1]:
+                raise ValueError(
+                    f"transfers names {name}: {key} is {values[0]!r} there and {values[1]!r} in "
+                    f"conditions.forward_{name}; weights can only be handed on to the same network."
+                )
 
 
 def run_name(condition: str, seed: int) -> str:

@@ -17,9 +17,9 @@ class EvaluationSample:
     """A fixed sample of examples, laid out so that shared prefixes are computed once.
 
     Attributes:
-        tree: BOS; the given strings; three variants of each example behind them (its own z, a
-            shuffled z, a shuffled given string); the candidate answers behind the first variant
-            and the right answer behind the two others.
+        tree: BOS; the given strings, from first characters on; three variants of each example
+            behind them (its own z, a shuffled z, a shuffled given string); the candidate answers
+            behind the first variant and the right answer behind the two others.
         answers: tokens of the candidate answers with EOS, [examples, candidates, n_target]; the
             right one stands in column 0.
     """
@@ -68,7 +68,7 @@ class Evaluation:
 def shared_prefix_tree(
     given: np.ndarray, rest: np.ndarray, asked: int, device: torch.device
 ) -> list[Segment]:
-    """Return examples as a tree: BOS, then each different given string with SEP, then the rest.
+    """Return examples as a tree: BOS, first characters, different given strings, the rest.
 
     Args:
         given: given strings with the SEP behind them, [examples, given].
@@ -77,20 +77,22 @@ def shared_prefix_tree(
         device: where the tokens are to lie.
     """
     different, rows = np.unique(given, axis=0, return_inverse=True)
-    return [
-        Segment(torch.full((1, 1, 1), BOS, device=device)),
-        Segment(
-            torch.from_numpy(different[:, None]).to(device),
-            parent=0,
-            parent_rows=torch.zeros(len(different), dtype=torch.long, device=device),
-        ),
-        Segment(
-            torch.from_numpy(rest[:, None]).to(device),
-            parent=1,
-            parent_rows=torch.from_numpy(rows).to(device),
-            asked=asked,
-        ),
-    ]
+    firsts, first_rows = np.unique(different[:, :1], axis=0, return_inverse=True)
+    levels = (
+        (firsts, np.zeros(len(firsts), dtype=np.int64), 0),
+        (different[:, 1:], first_rows, 0),
+        (rest, rows, asked),
+    )
+    tree = [Segment(torch.full((1, 1, 1), BOS, device=device))]
+    for tokens, parent_rows, n_asked in levels:
+        segment = Segment(
+            torch.from_numpy(tokens[:, None]).to(device),
+            parent=len(tree) - 1,
+            parent_rows=torch.from_numpy(parent_rows).to(device),
+            asked=n_asked,
+        )
+        tree.append(segment)
+    return tree
 
 
 def sample_size(data: Sequences, most: int) -> int:
@@ -134,7 +136,7 @@ def draw_sample(data: Sequences, size: int, seed: int, device: torch.device) -> 
     behind_own, behind_shuffled = (
         Segment(
             torch.from_numpy(tokens).to(device),
-            parent=2,
+            parent=len(variants) - 1,
             parent_rows=torch.arange(first, first + len(tokens), device=device),
             asked=tokens.shape[2],
         )

@@ -8,7 +8,7 @@ from mbc.task import SELECTOR_LENGTH, VOCABULARY_SIZE, generator
 
 
 def build_linear(
-    *, n_inputs: int, n_answers: int, d_model: int, d_hidden: int, seed: int, device: torch.device
+    *, n_inputs: int, n_answers: int, d_model: int, d_hidden: int, seed: int
 ) -> Weights:
     """Return the weights of a two-layer linear network on concatenated embeddings.
 
@@ -20,7 +20,6 @@ def build_linear(
         d_model: width of an embedding.
         d_hidden: width between the layers.
         seed: of the weights.
-        device: where they are to lie.
     """
     rng = generator(seed, "linear network")
     shapes = {
@@ -34,7 +33,7 @@ def build_linear(
     }
     weights["first.bias"] = torch.zeros(d_hidden)
     weights["second.bias"] = torch.zeros(n_answers * VOCABULARY_SIZE)
-    return {name: weight.to(device).requires_grad_() for name, weight in weights.items()}
+    return weights
 
 
 def linear_logits(weights: Weights, tree: list[Segment], answer_start: int) -> list[Tensor]:
@@ -74,6 +73,7 @@ def _answer_logits(weights: Weights, paths: Tensor, answer_start: int) -> Tensor
     z_start = answer_start - 1 - SELECTOR_LENGTH
     inputs = torch.cat([paths[:, 1 : z_start - 1], paths[:, z_start : answer_start - 1]], dim=1)
     embedded = torch.nn.functional.embedding(inputs, weights["embed.weight"]).flatten(1)
+    embedded = embedded.to(weights["first.weight"].dtype)
     hidden = torch.nn.functional.linear(embedded, weights["first.weight"], weights["first.bias"])
     logits = torch.nn.functional.linear(hidden, weights["second.weight"], weights["second.bias"])
-    return logits.unflatten(1, (-1, VOCABULARY_SIZE))
+    return logits.to(weights["embed.weight"].dtype).unflatten(1, (-1, VOCABULARY_SIZE))

@@ -1,24 +1,21 @@
-"""The network: a TransformerLens model, and a fast forward pass over the same parameters.
+"""A fast forward pass of the transformer, over the parameters of `mbc.bridge.build_model`.
 
-`build_model` returns a `TransformerBridge`, which offers hooks and caches for analysis. Training
-and evaluation read its parameters (`named_weights`) through `tree_logits`, which computes a prefix
-that several sequences share only once, and only what the answer positions need.
+A prefix that several sequences share is computed only once, and only what the answer positions
+need. TransformerLens, which takes seconds to import, is not needed here.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformer_lens.config import TransformerBridgeConfig
-from transformer_lens.model_bridge import TransformerBridge
 
-from mbc.task import VOCABULARY_SIZE
-
-Initialisation = Literal["paper", "scaled"]
 Weights = dict[str, Tensor]
+EditHeads = Callable[[int, Tensor, Tensor], Tensor]
+"""Function of layer, the heads' outputs [tokens, heads, d_head] and the tokens' positions [tokens]
+that returns the outputs to go on with; see `tree_logits`."""
 
 LAYER_NORM_EPSILON = 1e-5
 
@@ -42,57 +39,9 @@ class Segment:
     asked: int = 0
 
 
-def build_model(
-    *,
-    n_layers: int,
-    d_model: int,
-    n_heads: int,
-    d_mlp: int,
-    n_positions: int,
-    initialisation: Initialisation,
-    seed: int,
-    device: torch.device,
-) -> TransformerBridge:
-    """Return a freshly initialised decoder with learned positions and untied unembedding.
-
-    ``paper``: every matrix normal with standard deviation 0.8 / sqrt(d_model), as TransformerLens
-    drew them when the paper was written. ``scaled``: TransformerLens 4 as it is, which divides the
-    output projections of attention and MLP by sqrt(2 * n_layers). Biases are 0 in both. The global
-    random generator is left alone.
-    """
-    config = TransformerBridgeConfig(
-        n_layers=n_layers,
-        d_model=d_model,
-        n_heads=n_heads,
-        d_head=d_model // n_heads,
-        d_mlp=d_mlp,
-        n_ctx=n_positions,
-        d_vocab=VOCABULARY_SIZE,
-        act_fn="gelu",
-        eps=LAYER_NORM_EPSILON,
-        seed=seed,
-    )
-    bridge = TransformerBridge.boot_native(config, device=device)
-    if initialisation == "paper":
-        with torch.no_grad():
-            for name, weight in named_weights(bridge).items():
-                if name.endswith(("attn.o.weight", "mlp.fc_out.weight")):
-                    weight.mul_(math.sqrt(2 * n_layers))
-    return bridge
-
-
-def named_weights(bridge: TransformerBridge) -> Weights:
-    """Return the model's own parameters, not copies, by readable name (``layers.0.attn.q.weight``).
-
-    The other functions of this module take such a dictionary; `torch.optim` takes its values.
-    """
-    return {
-        name.replace("._original_component", ""): parameter
-        for name, parameter in bridge.original_model.named_parameters()
-    }
-
-
-def tree_logits(weights: Weights, tree: list[Segment], n_heads: int) -> list[Tensor]:
+def tree_logits(
+    weights: Weights, tree: list[Segment], n_heads: int, edit_heads: EditHeads | None = None
+) -> list[Tensor]:
     """Return the logits at the asked positions of every segment of a tree of shared prefixes.
 
     The same numbers as the whole model's on each sequence from root to leaf, up to rounding. Each
@@ -100,26 +49,34 @@ def tree_logits(weights: Weights, tree: list[Segment], n_heads: int) -> list[Ten
     layer's queries and MLP and the unembedding are computed at the asked positions only.
 
     Args:
-        weights: of `named_weights`.
+        weights: of `mbc.bridge.named_weights`; where the matrices of attention and MLP are
+            bfloat16, products are taken in it, all else in float32.
         tree: segments, each behind the one that it continues.
         n_heads: attention heads in each layer.
+        edit_heads: changes what the heads put out (TransformerLens' ``hook_z``); in the last layer
+            it sees the asked positions only.
 
     Returns:
         For each segment [rows, siblings, asked, vocabulary].
     """
-    firsts = _first_positions(tree)
-    hidden = _embed(weights, tree, firsts)
+    positions = _positions(tree)
+    tokens = torch.cat([segment.tokens.flatten() for segment in tree])
+    hidden = F.embedding(tokens, weights["tok_embed.weight"])
+    hidden = hidden + F.embedding(positions, weights["pos.weight"])
     n_layers = sum(name.endswith("attn.q.weight") for name in weights)
     for layer in range(n_layers):
         name = f"layers.{layer}"
         last = layer == n_layers - 1
         normed = _layer_norm(weights, f"{name}.ln1", hidden)
-        keys = _linear(weights, f"{name}.attn.k", normed)
-        values = _linear(weights, f"{name}.attn.v", normed)
+        keys = _linear(weights, f"{name}.attn.k", normed).to(hidden.dtype)
+        values = _linear(weights, f"{name}.attn.v", normed).to(hidden.dtype)
         if last:
             hidden, normed = _asked(hidden, tree), _asked(normed, tree)
-        queries = _linear(weights, f"{name}.attn.q", normed)
+        queries = _linear(weights, f"{name}.attn.q", normed).to(hidden.dtype)
         mixed = _attend(queries, keys, values, tree, n_heads, only_asked=last)
+        if edit_heads is not None:
+            places = _asked(positions, tree) if last else positions
+            mixed = edit_heads(layer, mixed.unflatten(-1, (n_heads, -1)), places).flatten(1)
         hidden = hidden + _linear(weights, f"{name}.attn.o", mixed)
         inner = _linear(weights, f"{name}.mlp.fc_in", _layer_norm(weights, f"{name}.ln2", hidden))
         hidden = hidden + _linear(weights, f"{name}.mlp.fc_out", F.gelu(inner))
@@ -127,27 +84,16 @@ def tree_logits(weights: Weights, tree: list[Segment], n_heads: int) -> list[Ten
     return _split(logits, [(*segment.tokens.shape[:2], segment.asked) for segment in tree])
 
 
-def _first_positions(tree: list[Segment]) -> list[int]:
+def _positions(tree: list[Segment]) -> Tensor:
+    """Return the positions of all tokens, segments one below the other, [tokens]."""
     firsts: list[int] = []
+    parts = []
     for segment in tree:
-        before = segment.parent
+        before, length = segment.parent, segment.tokens.shape[2]
         firsts.append(0 if before is None else firsts[before] + tree[before].tokens.shape[2])
-    return firsts
-
-
-def _embed(weights: Weights, tree: list[Segment], firsts: list[int]) -> Tensor:
-    """Return the embedded tokens of all segments one below the other, [tokens, d_model]."""
-    tokens = torch.cat([segment.tokens.flatten() for segment in tree])
-    positions = torch.cat(
-        [
-            torch.arange(first, first + segment.tokens.shape[2], device=tokens.device).repeat(
-                segment.tokens.shape[0] * segment.tokens.shape[1]
-            )
-            for segment, first in zip(tree, firsts, strict=True)
-        ]
-    )
-    token_part = F.embedding(tokens, weights["tok_embed.weight"])
-    return token_part + F.embedding(positions, weights["pos.weight"])
+        own = torch.arange(firsts[-1], firsts[-1] + length, device=segment.tokens.device)
+        parts.append(own.repeat(segment.tokens.shape[0] * segment.tokens.shape[1]))
+    return torch.cat(parts)
 
 
 def _layer_norm(weights: Weights, name: str, hidden: Tensor) -> Tensor:
@@ -156,11 +102,12 @@ def _layer_norm(weights: Weights, name: str, hidden: Tensor) -> Tensor:
 
 
 def _linear(weights: Weights, name: str, hidden: Tensor) -> Tensor:
-    return F.linear(hidden, weights[f"{name}.weight"], weights[f"{name}.bias"])
+    weight = weights[f"{name}.weight"]
+    return F.linear(hidden.to(weight.dtype), weight, weights[f"{name}.bias"])
 
 
 def _split(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Cut [tokens, features] into one [*shape, features] for each segment."""
+    """Cut [tokens, ...] into one [*shape, ...] for each segment."""
     parts = flat.split([math.prod(shape) for shape in shapes])
     return [part.unflatten(0, shape) for part, shape in zip(parts, shapes, strict=True)]
 

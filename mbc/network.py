@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from mbc.conditions import Condition
-from mbc.linear import build_linear, linear_logits
-from mbc.model import Segment, Weights, build_model, named_weights, tree_logits
-from mbc.task import Sequences
+from mbc.linear import linear_logits
+from mbc.model import EditHeads, Segment, Weights, tree_logits
+from mbc.task import layout
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Network:
     """A trainable network.
 
     Attributes:
-        weights: parameters by name.
+        weights: parameters by name, in float32.
         logits: function from a tree of segments to the logits at the asked positions of each
             segment, [rows, siblings, asked, vocabulary].
     """
@@ -26,29 +25,36 @@ class Network:
     logits: Callable[[list[Segment]], list[Tensor]]
 
 
-def build_network(
-    condition: Condition, data: Sequences, seed: int, device: torch.device
+def network_of(
+    condition: Condition, weights: Weights, edit_heads: EditHeads | None = None
 ) -> Network:
-    """Return a condition's network with its initial weights, which the seed alone decides."""
+    """Return the network that a condition makes of weights.
+
+    With precision ``bfloat16`` the matrices of attention and MLP (of both layers, if the network is
+    linear) are rounded once for each call, and their products taken in bfloat16; attention,
+    normalisation, the residual stream and the unembedding stay in float32, and so do the weights
+    that are trained.
+
+    Args:
+        condition: what the network is.
+        weights: its parameters, as of `mbc.initialisation.initial_weights`.
+        edit_heads: of a transformer; see `mbc.model.tree_logits`.
+    """
+
+    def rounded() -> Weights:
+        if condition.precision == "float32":
+            return weights
+        return {
+            name: weight.bfloat16() if _is_rounded(name) else weight
+            for name, weight in weights.items()
+        }
+
     if condition.network == "linear":
-        weights = build_linear(
-            n_inputs=data.answer_start - 3,
-            n_answers=data.n_target,
-            d_model=condition.d_model,
-            d_hidden=condition.d_mlp,
-            seed=seed,
-            device=device,
-        )
-        return Network(weights, lambda tree: linear_logits(weights, tree, data.answer_start))
-    bridge = build_model(
-        n_layers=condition.n_layers,
-        d_model=condition.d_model,
-        n_heads=condition.n_heads,
-        d_mlp=condition.d_mlp,
-        n_positions=data.tokens.shape[1] - 1,
-        initialisation=condition.initialisation,
-        seed=seed,
-        device=device,
-    )
-    weights = named_weights(bridge)
-    return Network(weights, lambda tree: tree_logits(weights, tree, condition.n_heads))
+        start = layout(condition.direction, condition.fibre).answer_start
+        return Network(weights, lambda tree: linear_logits(rounded(), tree, start))
+    n_heads = condition.n_heads
+    return Network(weights, lambda tree: tree_logits(rounded(), tree, n_heads, edit_heads))
+
+
+def _is_rounded(name: str) -> bool:
+    return any(part in name for part in (".attn.", ".mlp.", "first.", "second."))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import pandas as pd
 
-from mbc.conditions import BASE_KEYS, Condition, run_name
+from mbc.conditions import BASE_KEYS, RECORDING_KEYS, Condition, run_name
 from mbc.settings import TRANSFER_PREFIX, Sweep
 from mbc.transitions import Moment, Plateau, Transition
 
@@ -26,14 +26,12 @@ class PlannedRun:
     Attributes:
         condition: its name; of a transfer with the prefix ``transfer_``.
         seed: its seed.
-        trained_as: the condition whose parameters it has.
         start_from: the condition whose last weights it starts from, or `RANDOM_WEIGHTS`.
         stage: the DVC stage that trains it.
     """
 
     condition: str
     seed: int
-    trained_as: str
     start_from: str
     stage: str
 
@@ -51,11 +49,11 @@ def planned_runs(
     for seed in seeds:
         for name in conditions:
             stage = f"train@{run_name(name, seed)}"
-            runs.append(PlannedRun(name, seed, name, RANDOM_WEIGHTS, stage))
+            runs.append(PlannedRun(name, seed, RANDOM_WEIGHTS, stage))
         for name in transfers:
             stage = f"transfer@{run_name(name, seed)}"
             own = f"{TRANSFER_PREFIX}{name}"
-            runs.append(PlannedRun(own, seed, name, f"forward_{name}", stage))
+            runs.append(PlannedRun(own, seed, f"forward_{name}", stage))
     return runs
 
 
@@ -109,11 +107,12 @@ def read_run_table(path) -> pd.DataFrame:
 def sweep_runs(table: pd.DataFrame, sweep: Sweep, scale: float) -> pd.DataFrame:
     """Return the runs from random weights that differ from base only in what the sweep varies.
 
-    With ``dataset_sizes`` only runs whose n_b is one of these sizes, times the scale, divided by k
+    How long and how closely a run was followed (`RECORDING_KEYS`) makes no difference. With
+    ``dataset_sizes`` only runs whose n_b is one of these sizes, times the scale, divided by k
     and rounded; the column ``nominal_size`` tells which, so a run can appear once for each size.
     """
     base = table[table["condition"] == "base"].iloc[0]
-    fixed = [key for key in BASE_KEYS if key not in sweep.vary]
+    fixed = [key for key in BASE_KEYS if key not in (*sweep.vary, *RECORDING_KEYS)]
     same = table[(table[fixed] == base[fixed]).all(axis=1)]
     same = same[same["start_from"] == RANDOM_WEIGHTS]
     if not sweep.dataset_sizes:

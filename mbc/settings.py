@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mbc.conditions import BASE_KEYS, Count, Positive, Seed, parse
+from mbc.conditions import BASE_KEYS, Condition, Count, Positive, Seed, parse
 
 TRANSFER_PREFIX = "transfer_"
 
@@ -87,6 +87,53 @@ class Sweeps(_Section):
     initialisation: Sweep
 
 
+class MechanismSettings(_Section):
+    """Which runs keep checkpoints, and how these are analysed (sections 3.3, 3.4, 4 and 6)."""
+
+    conditions: list[str] = Field(description="conditions that are looked into")
+    gradient_noise: list[str] = Field(description="conditions whose gradient noise is measured")
+    checkpoint_every: Count = Field(description="steps between two checkpoints, times the scale")
+    stop_after: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        description="these runs go on to this multiple of their waiting time, if it is more"
+    )
+    fractions: Annotated[list[Positive], Field(min_length=1)] = Field(
+        description="checkpoints are chosen at these fractions of tau, and the last one"
+    )
+    groups: Count = Field(description="base strings whose accuracy is followed")
+    ablation_examples: Annotated[int, Field(ge=2)] = Field(
+        description="examples on which heads are ablated"
+    )
+    displacement_steps: Count = Field(
+        description="steps of one displacement, times the scale; a multiple of checkpoint_every"
+    )
+    curvature_examples: Annotated[int, Field(ge=2)] = Field(
+        description="examples in each of two samples; at most half of the dataset"
+    )
+    curvature_products: Annotated[int, Field(ge=10)] = Field(
+        description="most Hessian-vector products for one pair of eigenvalues"
+    )
+    noise_batches: Annotated[int, Field(ge=4)] = Field(
+        description="mini-batch gradients from which the covariance is estimated"
+    )
+    noise_batch_sizes: Annotated[list[Count], Field(min_length=1)] = Field(
+        description="batch sizes at which it is measured"
+    )
+
+    @model_validator(mode="after")
+    def _check(self):
+        if self.displacement_steps % self.checkpoint_every:
+            raise ValueError(
+                f"displacement_steps is {self.displacement_steps}: not a multiple of "
+                f"checkpoint_every {self.checkpoint_every}."
+            )
+        return self
+
+    @property
+    def followed(self) -> list[str]:
+        """The conditions that keep checkpoints."""
+        return list(dict.fromkeys([*self.conditions, *self.gradient_noise]))
+
+
 class Settings(_Section):
     """Everything in params.yaml but the base condition."""
 
@@ -97,6 +144,7 @@ class Settings(_Section):
     sweeps: Sweeps
     transition: TransitionSettings
     scaling: ScalingSettings
+    mechanism: MechanismSettings
 
     @model_validator(mode="after")
     def _check(self):
@@ -111,10 +159,41 @@ class Settings(_Section):
             for needed in (name, f"forward_{name}"):
                 if needed not in self.conditions:
                     raise ValueError(f"transfers names {name}: there is no conditions.{needed}.")
+        for name in self.mechanism.followed:
+            if name not in self.conditions:
+                raise ValueError(f"mechanism names {name}: there is no conditions.{name}.")
         for name in self.conditions:
             if name.startswith(TRANSFER_PREFIX):
                 raise ValueError(f"conditions.{name}: names with {TRANSFER_PREFIX} are transfers'.")
         return self
+
+
+def with_checkpoints(
+    conditions: dict[str, Condition], settings: MechanismSettings, scale: float
+) -> dict[str, Condition]:
+    """Return the conditions, those that are looked into with checkpoints and a later end.
+
+    Raises:
+        ValueError: if one of them has no selector to route, or no attention heads.
+    """
+    changed = dict(conditions)
+    for name in settings.followed:
+        condition = conditions[name]
+        needed = {"network": "transformer", "direction": "backward"}
+        for key, value in needed.items():
+            if getattr(condition, key) != value:
+                raise ValueError(
+                    f"mechanism names {name}: its {key} is {getattr(condition, key)!r}, only "
+                    f"{value!r} can be looked into."
+                )
+        if condition.k == 1:
+            raise ValueError(f"mechanism names {name}: its k is 1, it has no plateau.")
+        every = max(1, round(settings.checkpoint_every * scale))
+        changes: dict = {"checkpoint_every": every}
+        if name in settings.conditions:
+            changes["stop_after"] = max(condition.stop_after, settings.stop_after)
+        changed[name] = condition.model_copy(update=changes)
+    return changed
 
 
 def check_settings(values: dict) -> Settings:

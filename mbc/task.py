@@ -55,6 +55,35 @@ class AmbiguousMap:
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Where what stands in the token sequence of an example: BOS given SEP z SEP target EOS.
+
+    Attributes:
+        n_given: characters of the given string.
+        n_target: tokens that are predicted: target characters and EOS.
+    """
+
+    n_given: int
+    n_target: int
+
+    @property
+    def answer_start(self) -> int:
+        """Position of the first target character."""
+        return 1 + self.n_given + 1 + SELECTOR_LENGTH + 1
+
+    @property
+    def n_positions(self) -> int:
+        """Tokens that a network is given: all but the final EOS."""
+        return self.answer_start + self.n_target - 1
+
+
+def layout(direction: Direction, fibre: Fibre) -> Layout:
+    """Return the layout of a task's sequences."""
+    a, b = TARGET_LENGTH[fibre], BASE_LENGTH
+    return Layout(b, a + 1) if direction == "backward" else Layout(a, b + 1)
+
+
+@dataclass(frozen=True)
 class Sequences:
     """All D examples of a map as token sequences of equal length.
 

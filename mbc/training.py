@@ -20,7 +20,7 @@ from mbc.evaluation import (
     shared_prefix_tree,
 )
 from mbc.model import Segment, Weights
-from mbc.network import Network, build_network
+from mbc.network import Network, network_of
 from mbc.task import N_CHARACTERS, SELECTOR_LENGTH, Sequences, generator, with_label_noise
 
 Status = Literal["training", "transition_passed", "step_budget_spent", "diverged"]
@@ -63,6 +63,14 @@ class HistoryRow:
         *characters, eos = measured.pop("character_losses")
         by_character = {f"loss_character_{i}": loss for i, loss in enumerate(characters, start=1)}
         return {**values, **measured, **by_character, "loss_eos": eos}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The weights at one moment: the trained ones themselves, to be copied or written at once."""
+
+    step: int
+    weights: Weights
 
 
 _COUNTERS = (
@@ -113,30 +121,25 @@ class RunState:
 
     def restore(self, snapshot: dict) -> None:
         """Continue from a snapshot of the same run."""
-        _copy_weights(self.network.weights, snapshot["weights"])
+        with torch.no_grad():
+            for name, weight in self.network.weights.items():
+                weight.copy_(snapshot["weights"][name])
         self.optimizer.load_state_dict(snapshot["optimizer"])
         for name in _COUNTERS:
             setattr(self, name, snapshot[name])
 
 
-def start(
-    condition: Condition,
-    data: Sequences,
-    seed: int,
-    device: torch.device,
-    initial_weights: Weights | None = None,
-) -> RunState:
-    """Return the state of a run at step 0.
+def start(condition: Condition, initial_weights: Weights, device: torch.device) -> RunState:
+    """Return the state of a run at step 0, its weights copies of ``initial_weights``.
 
-    Its weights come from the seed alone, or are copies of ``initial_weights`` (transfer, section 5
-    of the paper).
-
-    Raises:
-        ValueError: if the initial weights are those of another network.
+    These are `mbc.initialisation.initial_weights` or another run's last weights (transfer, section
+    5 of the paper).
     """
-    network = build_network(condition, data, seed, device)
-    if initial_weights is not None:
-        _copy_weights(network.weights, initial_weights)
+    weights = {
+        name: weight.detach().to(device, copy=True).requires_grad_()
+        for name, weight in initial_weights.items()
+    }
+    network = network_of(condition, weights)
     optimizer = torch.optim.AdamW(
         network.weights.values(), lr=condition.lr, weight_decay=condition.weight_decay, fused=True
     )
@@ -145,8 +148,10 @@ def start(
 
 def train(
     condition: Condition, data: Sequences, seed: int, state: RunState, device: torch.device
-) -> Iterator[HistoryRow]:
+) -> Iterator[HistoryRow | Checkpoint]:
     """Train until the run has ended, yielding a row at each evaluation.
+
+    With ``checkpoint_every`` it yields checkpoints, too.
 
     A run ends at ``stop_after`` times the step at which it met all of `passed_criteria`, or at
     ``max_steps``, or at the first loss that is not finite; ``state.status`` then says which.
@@ -162,6 +167,8 @@ def train(
     losses: list[Tensor] = []
     sizes: list[int] = []
     while state.status == "training":
+        if condition.checkpoint_every and state.step % condition.checkpoint_every == 0:
+            yield Checkpoint(state.step, state.network.weights)
         batch, targets = batches.at(state.step)
         tree, answers = training_tree(data, batch, targets, device)
         loss = batch_loss(state.network, tree, answers)
@@ -248,18 +255,6 @@ def passed_criteria(condition: Condition, evaluation: Evaluation) -> dict[str, b
     if condition.k > 1:
         met["candidate_loss"] = evaluation.candidate_loss < STOP_FRACTION * math.log(condition.k)
     return met
-
-
-def _copy_weights(target: Weights, source: Weights) -> None:
-    shapes = [
-        {name: tuple(weight.shape) for name, weight in weights.items()}
-        for weights in (target, source)
-    ]
-    if shapes[0] != shapes[1]:
-        raise ValueError("The initial weights are those of a network of another shape.")
-    with torch.no_grad():
-        for name, weight in target.items():
-            weight.copy_(source[name])
 
 
 def _stop_at(condition: Condition, state: RunState) -> int:

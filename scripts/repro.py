@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-FIRST = ["conditions", "datasets"]
+FIRST = ["conditions", "datasets", "initial_weights"]
 TRAININGS = ["train", "transfer"]  # a transfer starts from the weights of a training
 
 

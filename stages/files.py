@@ -5,7 +5,6 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -82,21 +81,37 @@ def write_json(path: Path, values: dict) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_whole(path, lambda temporary: temporary.write_text(text))
+    """Write a text file whole or not at all."""
+    write_whole(path, text.encode())
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` make a temporary file, then give it its name: readers never see a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under another name, then give it its own: readers never see a part.
+
+    Raises:
+        OSError: names the file and what stood in the way; the file is then as it was.
+    """
     temporary = path.with_name(f".{path.name}.part")
     try:
-        write(temporary)
-        with temporary.open("rb+") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    finally:
+    except OSError as error:
         temporary.unlink(missing_ok=True)
+        raise OSError(f"{path} could not be written: {error.strerror}.") from error
+
+
+def checkpoint_name(step: int) -> str:
+    """Return the file name of the weights at a step."""
+    return f"step_{step:06d}.safetensors"
+
+
+def checkpoint_steps(folder: Path) -> list[int]:
+    """Return the steps whose weights a folder holds, in order."""
+    return sorted(int(path.stem.removeprefix("step_")) for path in folder.glob("step_*"))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ def main(
     settings = parse(TransitionSettings, params["transition"], "transition")
     rows, by_run = [], {}
     for run in planned_runs(params["conditions"], params["transfers"], params["seeds"]):
-        condition_file = Path(conditions_folder, f"{run.trained_as}.yaml")
+        condition_file = Path(conditions_folder, f"{run.condition}.yaml")
         condition = parse(Condition, read_yaml(condition_file), str(condition_file))
         folder = Path(runs_folder, run.name)
         if not (folder / "outcome.json").exists():

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-from mbc.conditions import BASE_KEYS, Condition
+from mbc.conditions import BASE_KEYS, NETWORK_KEYS, Condition
+from mbc.initialisation import initial_weights
 from mbc.task import draw_map, sequences
 from mbc.training import start, train
 from stages.files import read_yaml
@@ -34,6 +35,11 @@ def make_condition(params):
     return make
 
 
+def initial(condition, seed=0):
+    """Return the initial weights of a run."""
+    return initial_weights(**condition.model_dump(include=set(NETWORK_KEYS)), seed=seed)
+
+
 @pytest.fixture(scope="session")
 def run():
     """Return a function that trains a condition to its end: history and final state."""
@@ -42,7 +48,7 @@ def run():
         data = sequences(
             draw_map(condition.k, condition.n_b, condition.fibre, seed), condition.direction
         )
-        state = start(condition, data, seed, CPU)
+        state = start(condition, initial(condition, seed), CPU)
         rows = [row.flat() for row in train(condition, data, seed, state, CPU)]
         return pd.DataFrame(rows), state
 

@@ -25,7 +25,7 @@ def test_a_condition_is_the_base_with_its_changes(base):
     assert condition.lr == 5e-4
     assert condition.k == 3
     expected = {**base, "lr": 5e-4, "k": 3}
-    assert condition.model_dump() == expected
+    assert condition.model_dump() == {**expected, "checkpoint_every": 0}
     assert condition.dataset_size == 3000
 
 

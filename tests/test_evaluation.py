@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from mbc.bridge import build_model, named_weights
 from mbc.evaluation import draw_sample, evaluate, sample_size
-from mbc.model import build_model, named_weights, tree_logits
+from mbc.model import tree_logits
 from mbc.network import Network
 from mbc.task import candidates, draw_map, generator, sequences, shuffle_without_fixed
 

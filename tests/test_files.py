@@ -1,4 +1,6 @@
 import json
+import resource
+import signal
 
 import pytest
 
@@ -78,12 +80,15 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(tmp_path):
     path = tmp_path / "a.txt"
     write_text(path, "old")
 
-    def half(temporary):
-        temporary.write_text("ha")
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(path, half)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match=r"a.txt could not be written: File too large\."):
+            write_whole(path, b"new" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

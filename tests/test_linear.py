@@ -18,7 +18,7 @@ def data():
 
 @pytest.fixture
 def weights(data):
-    return build_linear(n_inputs=8, n_answers=5, d_model=6, d_hidden=10, seed=0, device=CPU)
+    return build_linear(n_inputs=8, n_answers=5, d_model=6, d_hidden=10, seed=0)
 
 
 def test_logits_are_two_matrices_times_the_concatenated_embeddings(data, weights):
@@ -45,8 +45,7 @@ def test_evaluation_scores_every_candidate_by_the_same_logits(data, weights):
 
 def test_the_seed_decides_the_weights(weights):
     again, other = (
-        build_linear(n_inputs=8, n_answers=5, d_model=6, d_hidden=10, seed=s, device=CPU)
-        for s in (0, 1)
+        build_linear(n_inputs=8, n_answers=5, d_model=6, d_hidden=10, seed=s) for s in (0, 1)
     )
     assert all(torch.equal(weights[name], again[name]) for name in weights)
     assert not torch.equal(weights["embed.weight"], other["embed.weight"])

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from mbc.model import Segment, build_model, named_weights, tree_logits
+from mbc.bridge import build_model, named_weights
+from mbc.model import Segment, tree_logits
 from mbc.network import Network
 from mbc.task import draw_map, sequences
 from mbc.training import batch_loss, training_tree
@@ -110,3 +111,33 @@ def test_loss_and_gradient_are_those_of_the_plain_model(bridge, data):
     assert loss.item() == pytest.approx(plain.item(), rel=1e-6)
     for name, gradient, right in zip(names, gradients, expected, strict=True):
         assert torch.allclose(gradient, right, atol=1e-6), name
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_edited_heads_give_the_logits_of_transformerlens_hooks(bridge, data, layer):
+    tokens = torch.from_numpy(data.tokens)
+    rows = torch.arange(60)
+    tree = [
+        Segment(tokens[::6, None, :8]),
+        Segment(tokens[:, None, 8:15], 0, rows // 6, asked=5),
+    ]
+
+    def edit(at, heads, positions):
+        assert heads.shape == (len(positions), 4, 8)
+        assert positions.max() == 14
+        if at != layer:
+            return heads
+        changed = heads.clone()
+        changed[:, 2] = positions[:, None].to(heads) / 10
+        return changed
+
+    def hook(z, hook):
+        z = z.clone()
+        z[:, :, 2] = torch.arange(z.shape[1])[:, None].to(z) / 10
+        return z
+
+    name = f"blocks.{layer}.attn.hook_z"
+    expected = bridge.run_with_hooks(tokens[:, :-1], fwd_hooks=[(name, hook)])[:, -5:]
+    logits = tree_logits(named_weights(bridge), tree, 4, edit)[-1][:, 0]
+    assert torch.allclose(logits, expected, atol=2e-5)
+    assert not torch.allclose(logits, bridge(tokens[:, :-1])[:, -5:], atol=1e-2)

@@ -33,6 +33,12 @@ SMALL = {
     "transfers": ["base"],
 }
 
+SMALL_MECHANISM = {
+    **{"conditions": ["base"], "gradient_noise": ["base"], "checkpoint_every": 4},
+    **{"displacement_steps": 8, "groups": 10, "ablation_examples": 40, "curvature_examples": 40},
+    **{"curvature_products": 20, "noise_batches": 8, "noise_batch_sizes": [4, 16]},
+}
+
 RUNS = [*(f"{name}-0" for name in SMALL["conditions"]), "transfer_base-0"]
 
 
@@ -91,6 +97,7 @@ def make_workspace(folder):
             shutil.copyfile(ROOT / source, target)
     values = {**read_yaml(ROOT / "params.yaml"), **SMALL}
     values["sweeps"]["fixed_size"]["dataset_sizes"] = [80]
+    values["mechanism"] |= SMALL_MECHANISM
     write_yaml(folder / "params.yaml", values)
     call(folder, "git", "init", "-q")
     commit(folder)

@@ -24,7 +24,7 @@ TAU = Moment(500, True, 450, 64_000)
 def row(params):
     def make(name, seed=0, tau=TAU, outcome=OUTCOME, start_from=RANDOM_WEIGHTS, **changes):
         condition = Condition(**{**{key: params[key] for key in BASE_KEYS}, **changes})
-        run = PlannedRun(name, seed, name, start_from, "train")
+        run = PlannedRun(name, seed, start_from, "train")
         return run_row(run, condition, outcome, Transition(tau=tau, width=100))
 
     return make
@@ -39,7 +39,7 @@ def test_planned_runs_are_conditions_and_transfers_with_every_seed():
     ]
     assert len(runs) == 6
     assert runs[2].stage == "transfer@base-1"
-    assert (runs[2].trained_as, runs[2].start_from) == ("base", "forward_base")
+    assert runs[2].start_from == "forward_base"
 
 
 def test_statuses(row):
@@ -93,7 +93,7 @@ def test_sweeps_scale(params):
     rows = []
     for name, k, n_b in (("base", 20, 100), ("d10k_k36", 36, 28), ("d20k_k36", 36, 56)):
         condition = Condition(**{**base, "k": k, "n_b": n_b})
-        run = PlannedRun(name, 0, name, RANDOM_WEIGHTS, "train")
+        run = PlannedRun(name, 0, RANDOM_WEIGHTS, "train")
         rows.append(run_row(run, condition, OUTCOME, Transition(tau=TAU)))
     sweep = Sweep(vary=["k", "n_b"], dataset_sizes=[10_000, 20_000])
     found = sweep_runs(run_table(rows), sweep, scale=0.1)

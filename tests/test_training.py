@@ -8,7 +8,8 @@ import torch
 
 from mbc import training
 from mbc.task import draw_map, sequences
-from mbc.training import Batches, learning_rate, start, train
+from mbc.training import Batches, Checkpoint, learning_rate, start, train
+from tests.conftest import initial
 
 CPU = torch.device("cpu")
 
@@ -65,17 +66,14 @@ def test_a_linear_network_trains_and_stays_linear(make_condition, run):
 
 
 def test_transfer_starts_from_the_weights_of_another_run(make_condition, run):
-    condition, forward = make_condition(max_steps=30), make_condition(direction="forward")
+    condition = make_condition(max_steps=30)
     _, other = run(make_condition(direction="forward", max_steps=30))
     data = data_of(condition)
-    state = start(condition, data, 0, CPU, other.network.weights)
+    state = start(condition, other.network.weights, CPU)
     for name, weight in state.network.weights.items():
         assert torch.equal(weight, other.network.weights[name])
         assert weight.data_ptr() != other.network.weights[name].data_ptr()
     assert list(train(condition, data, 0, state, CPU))
-    wide = make_condition(d_mlp=65)
-    with pytest.raises(ValueError, match="another shape"):
-        start(wide, data_of(forward), 0, CPU, other.network.weights)
 
 
 def test_equal_runs_are_equal_and_seeds_differ(make_condition, run):
@@ -92,11 +90,11 @@ def test_a_resumed_run_gives_the_same_rows(make_condition, run, stop_at_row, tmp
     )
     straight, _ = run(condition)
     data = data_of(condition)
-    state = start(condition, data, 0, CPU)
+    state = start(condition, initial(condition), CPU)
     rows = [r.flat() for r in islice(train(condition, data, 0, state, CPU), stop_at_row)]
     torch.save(state.snapshot(), tmp_path / "state.pt")
 
-    resumed = start(condition, data, 0, CPU)
+    resumed = start(condition, initial(condition), CPU)
     resumed.restore(torch.load(tmp_path / "state.pt", weights_only=True))
     rows += [r.flat() for r in train(condition, data, 0, resumed, CPU)]
     pd.testing.assert_frame_equal(pd.DataFrame(rows), straight, check_exact=True)
@@ -105,7 +103,7 @@ def test_a_resumed_run_gives_the_same_rows(make_condition, run, stop_at_row, tmp
 def test_a_finished_run_yields_nothing_more(make_condition):
     condition = make_condition(max_steps=10)
     data = data_of(condition)
-    state = start(condition, data, 0, CPU)
+    state = start(condition, initial(condition), CPU)
     assert list(train(condition, data, 0, state, CPU))
     assert state.status == "step_budget_spent"
     assert list(train(condition, data, 0, state, CPU)) == []
@@ -189,3 +187,33 @@ def test_training_leaves_the_global_generators_alone(make_condition, run):
     torch.manual_seed(3)
     run(make_condition(max_steps=5))
     assert torch.equal(torch.rand(1), expected)
+
+
+def test_checkpoints_are_the_weights_at_their_steps_and_change_no_row(make_condition, run):
+    condition = make_condition(max_steps=25, checkpoint_every=10)
+    data = data_of(condition)
+    state = start(condition, initial(condition), CPU)
+    rows, kept = [], {}
+    for news in train(condition, data, 0, state, CPU):
+        if isinstance(news, Checkpoint):
+            kept[news.step] = {name: w.detach().clone() for name, w in news.weights.items()}
+        else:
+            rows.append(news.flat())
+    straight, _ = run(make_condition(max_steps=25))
+    pd.testing.assert_frame_equal(pd.DataFrame(rows), straight, check_exact=True)
+    assert list(kept) == [0, 10, 20]
+    assert all(torch.equal(kept[0][name], w) for name, w in initial(condition).items())
+    _, shorter = run(make_condition(max_steps=10))
+    assert all(torch.equal(kept[10][n], w) for n, w in shorter.network.weights.items())
+
+
+def test_bfloat16_trains_float32_weights_near_float32(make_condition, run):
+    rows, states = zip(
+        *(run(make_condition(max_steps=40, precision=p)) for p in ("float32", "bfloat16")),
+        strict=True,
+    )
+    assert all(w.dtype == torch.float32 for w in states[1].network.weights.values())
+    assert not rows[0].equals(rows[1])
+    assert rows[1]["joint_loss"].to_numpy() == pytest.approx(rows[0]["joint_loss"], rel=0.05)
+    _, linear = run(make_condition(max_steps=5, precision="bfloat16", network="linear"))
+    assert linear.status == "step_budget_spent"
