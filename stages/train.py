@@ -18,9 +18,9 @@ from tqdm import tqdm
 
 from mbc.conditions import Condition, parse
 from mbc.model import Weights
-from mbc.task import from_strings, sequences
 from mbc.training import Checkpoint, start, train
 from stages import saved_state
+from stages.examples import read_examples
 from stages.files import checkpoint_name, read_yaml, refusing, write_json, write_text, write_whole
 
 SECONDS_BETWEEN_SAVES = 20
@@ -64,9 +64,7 @@ def _train(
     """Train to the end; return history and outcome, and leave the weights in <folder>/weights."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     saved_state.log(folder, f"{device}, {torch.get_num_threads()} threads, identity {identity}")
-    table = pd.read_csv(dataset_file, dtype=str, keep_default_na=False)
-    rows_of_map = from_strings(list(table.itertuples(index=False, name=None)))
-    data = sequences(rows_of_map, condition.direction)
+    data = read_examples(dataset_file, condition)
     state = start(condition, load_file(initial_weights_file), device)
     rows: list[dict] = []
     saved = saved_state.load(folder, identity)
