@@ -29,6 +29,7 @@ SMALL = {
         "own": {"lr": 0.02, "batch_size": 8},
         "forward_base": {"direction": "forward", "label_noise": 0.0},
         "linear": {"network": "linear"},
+        "diverging": {"lr": 1e30},
     },
     "transfers": ["base"],
 }
@@ -151,10 +152,19 @@ def test_outputs_are_strict_and_name_no_machine(finished):
             assert os.uname().nodename.encode() not in content, name
     table = pd.read_csv(finished / "metrics" / "runs.csv")
     assert table["run"].tolist() == sorted(RUNS)
-    assert set(table["tau_status"]) <= {"observed", "censored"}
+    diverged = table["run"] == "diverging-0"
+    assert set(table["tau_status"][~diverged]) <= {"observed", "censored"}
 
 
-def test_parallel_trainings_are_all_in_the_lock(finished):
+def test_a_run_that_diverged_is_recorded_and_the_others_go_on(finished):
+    table = pd.read_csv(finished / "metrics" / "runs.csv").set_index("run")
+    assert table.loc["diverging-0", ["run_status", "tau_status"]].tolist() == ["diverged"] * 2
+    assert read_json(finished / "metrics" / "summary.json")["runs"]["diverged"] == 1
+    assert "diverged at" in (finished / "report.md").read_text()
+
+
+def test_eight_trainings_side_by_side_are_all_in_the_lock(finished):
+    assert len(RUNS) == 8
     locked = yaml.safe_load((finished / "dvc.lock").read_text())["stages"]
     trained = {name for name in locked if name.startswith(("train@", "transfer@"))}
     assert trained == {*(f"train@{name}-0" for name in SMALL["conditions"]), "transfer@base-0"}
