@@ -12,6 +12,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from mbc.settings import TRANSFER_PREFIX
+from stages.files import read_yaml
+
+CONDITIONS = Path("data/conditions")
 FIRST = ["conditions", "datasets", "initial_weights"]
 TRAININGS = ["train", "transfer"]  # a transfer starts from the weights of a training
 
@@ -39,7 +43,7 @@ def reproduce(jobs: int) -> int:
     if subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
         return 1
     for group in TRAININGS:
-        failed = _train(_changed(group), jobs)
+        failed = _train(sorted(_changed(group), key=_expected_length, reverse=True), jobs)
         if failed:
             print("Failed trainings:", *failed, sep="\n  ", file=sys.stderr)
             return 1
@@ -51,6 +55,18 @@ def _changed(group: str) -> list[str]:
     dry = ["dvc", "repro", "--dry", "--single-item", group]
     lines = subprocess.run(dry, check=True, capture_output=True, text=True).stdout.splitlines()
     return [line.split("'")[1] for line in lines if line.startswith(f"Running stage '{group}@")]
+
+
+def _expected_length(stage: str) -> float:
+    """Return a number that grows with the length of a run: the longest are to start first.
+
+    The waiting time grows with the dataset (section 3.2 of the paper) and with the learning rate
+    (section 3.4).
+    """
+    group, name = stage.split("@")
+    prefix = TRANSFER_PREFIX if group == "transfer" else ""
+    condition = read_yaml(CONDITIONS / f"{prefix}{name.rpartition('-')[0]}.yaml")
+    return condition["lr"] * condition["n_b"] * condition["k"]
 
 
 def _train(stages: list[str], jobs: int) -> list[str]:
