@@ -88,6 +88,8 @@ def controls(sweep: pd.DataFrame, key: str, value: str) -> list[dict]:
         "final_ratio": "final_ratio",
         "largest_z_gap": "largest_z_gap",
         "tau_status": "tau_status",
+        "marginal": "marginal",
+        "marginal_status": "marginal_status",
         "plateau_joint_loss": "joint_loss",
         "plateau_fibre_mass": "fibre_mass",
         "plateau_b_gap": "b_gap",

@@ -30,6 +30,37 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
     return figure
 
 
+CASCADE = {
+    "onset": "z-gap of the first character",
+    "onset_string": "z-gap of the whole answer",
+    "loss_onset": "candidate loss below 0.9 log k",
+    "tau": "waiting time τ",
+}
+"""Moments of the cascade, in the paper's order, and their names in the figure."""
+
+
+def cascade(runs: pd.DataFrame) -> Figure:
+    """Draw by k when the selector begins to matter and when the loss follows (Figure 3a).
+
+    Args:
+        runs: columns k and, for each of `CASCADE`, the moment and its status.
+    """
+    figure, axis = new_figure()
+    for (moment, name), colour, marker, dash in zip(
+        CASCADE.items(), colours(len(CASCADE)), MARKERS, DASHES, strict=False
+    ):
+        status = f"{moment}_status"
+        draw_means(axis, runs, "k", moment, status=status, colour=colour, dash=dash)
+        style = {"status": status, "colour": colour, "marker": marker, "label": name}
+        draw_waiting_times(axis, runs, "k", moment, **style)
+    ticks = sorted(runs["k"].unique())
+    axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="step")
+    axis.set_xticks(ticks, [f"{k}" for k in ticks])
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+    axis.legend(fontsize="small")
+    return figure
+
+
 def survival(curves: pd.DataFrame) -> Figure:
     """Draw Kaplan-Meier curves, one panel a sweep: the share of runs still without transition.
 

@@ -64,13 +64,11 @@ def _plateau(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
         known["plateau_reached"] <= paper["plateau_forms_early"]["value"]
     )
     near = known["plateau_ratio"].between(0.9, 1.1)
-    strict = (
-        (known["plateau_joint_loss"] < 1.2 * known["log_k"])
-        & (known["plateau_fibre_mass"] > 0.9)
-        & (known["plateau_b_gap"] > 0.5)
+    *shares, rule = judge_share((known["marginal_status"] == "observed").tolist())
+    strict_rule = (
+        "at some evaluation before the onset, joint loss near log k, mass on the fibre and B-gap "
+        f"large (transition.marginal_* in params.yaml); {rule}"
     )
-    *shares, rule = judge_share(strict.tolist())
-    strict_rule = f"joint loss below 1.2 log k, mass above 0.9, B-gap above 0.5 nats; {rule}"
     ignored = known["plateau_z_gap"].abs() < paper["z_gap_on_plateau"]["value"]
     return {
         "plateau_height": (height, *judge_size(height, paper["plateau_height"], 0.0)),
@@ -204,13 +202,18 @@ def _lr_ratio(runs: pd.DataFrame) -> Measured:
 
 
 def _cascade(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
-    both = runs[(runs["onset_status"] == "observed") & (runs["loss_onset_status"] == "observed")]
-    lead = mean_with_interval(both["lead_fraction"])
-    before = (both["onset"] < both["loss_onset"]).tolist()
-    return {
-        "onset_before_loss": judge_share(before),
-        "lead_fraction": (lead, *judge_size(lead, paper["lead_fraction"], 0.0)),
-    }
+    answers = {}
+    for suffix in ("", "_string"):
+        onset = f"onset{suffix}"
+        seen = (runs[f"{onset}_status"] == "observed") & (runs["loss_onset_status"] == "observed")
+        both = runs[seen]
+        lead = mean_with_interval(both[f"lead_fraction{suffix}"])
+        answers[f"onset_before_loss{suffix}"] = judge_share(
+            (both[onset] < both["loss_onset"]).tolist()
+        )
+        name = f"lead_fraction{suffix}"
+        answers[name] = (lead, *judge_size(lead, paper[name], 0.0))
+    return answers
 
 
 def _directions(paper: dict, effects: dict) -> dict[str, Answer]:

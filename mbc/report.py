@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from mbc.settings import NOISE_SWEEPS
+
 FIGURES = (
     (
         "waiting_time",
@@ -22,6 +24,12 @@ FIGURES = (
         "loss_curves",
         "Loss curves (Figure 1)",
         "Candidate loss of the runs of the dataset-size sweep; dotted lines mark log k.",
+    ),
+    (
+        "cascade",
+        "Cascade (Figure 3a)",
+        "When the z-gap of the first character and of the whole answer passes its threshold, when "
+        "the candidate loss leaves log k, and the waiting time. Hollow: not reached.",
     ),
     (
         "fixed_size",
@@ -89,7 +97,7 @@ def report(
         scaling: the scaling metrics.
         effects: the metrics of the other experiments.
         claims: the judged claims by name.
-        sweeps: by column that varies (``batch_size``, ``lr``, ``label_noise``), the sweep's runs.
+        sweeps: of `mbc.runs.all_sweeps`.
         summary: of `mbc.summary.summarise`.
         scale: factor on every n_b.
         plots: folder of the figures, relative to the report.
@@ -103,7 +111,7 @@ def report(
         "## Fits",
         _fits(scaling),
         "## Gradient noise",
-        *(_noise_table(table_of_sweep, title) for title, table_of_sweep in sweeps.items()),
+        *(_noise_table(sweeps[name], column) for name, column in NOISE_SWEEPS.items()),
         "## Forward, backward, transfer",
         _direction_table(effects),
         *(
@@ -205,18 +213,17 @@ def _measured_text(ours: dict) -> str:
 
 def _noise_table(runs: pd.DataFrame, column: str) -> str:
     """Return a sweep as the paper's Table 1: times in steps and examples, relative to the least."""
-    observed = runs[runs["tau_status"] == "observed"]
-    rows = []
-    for value, group in runs.groupby(column):
-        row = {column: f"{value:g}", "runs": len(group)}
-        for moment, unit in (("tau", "steps"), ("tau_examples", "examples")):
-            own = observed[observed[column] == value][moment].astype(float)
-            means = np.exp(np.log(observed[moment].astype(float)).groupby(observed[column]).mean())
-            complete = len(own) == len(group)
-            row[f"τ ({unit})"] = f"{means[value]:.0f}" if complete else "no transition in a run"
-            row[f"ratio ({unit})"] = f"{means[value] / means.min():.2f}" if complete else ""
-        rows.append(row)
-    return pd.DataFrame(rows).to_markdown(index=False)
+    groups = runs.groupby(column)
+    complete = groups["tau_status"].agg(lambda status: (status == "observed").all())
+    rows = {"runs": groups.size()}
+    for moment, unit in (("tau", "steps"), ("tau_examples", "examples")):
+        means = np.exp(groups[moment].agg(lambda times: np.log(times.astype(float)).mean()))
+        means = means[complete]
+        rows[f"τ ({unit})"] = means.map("{:.0f}".format)
+        rows[f"ratio ({unit})"] = (means / means.min()).map("{:.2f}".format)
+    table = pd.DataFrame(rows).astype(object)
+    table.loc[~complete, ["τ (steps)", "τ (examples)"]] = "no transition in a run"
+    return table.fillna("").rename_axis(column).reset_index().to_markdown(index=False)
 
 
 def _direction_table(effects: dict) -> str:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, fields
 import pandas as pd
 
 from mbc.conditions import BASE_KEYS, RECORDING_KEYS, Condition, run_name
-from mbc.settings import TRANSFER_PREFIX, Sweep
+from mbc.settings import TRANSFER_PREFIX, Sweep, Sweeps
 from mbc.transitions import Moment, Plateau, Transition
 
-MOMENTS = ("tau", "character_tau", "onset", "loss_onset", "plateau_reached", "end")
+MOMENTS = (
+    *("tau", "character_tau", "onset", "onset_string", "loss_onset"),
+    *("marginal", "plateau_reached", "end"),
+)
 
 RANDOM_WEIGHTS = "random weights"
 
@@ -86,7 +89,7 @@ def run_row(run: PlannedRun, condition: Condition, outcome: dict, transition: Tr
     row["tau_after"] = None if transition.tau is None else transition.tau.after
     row["tau_examples"] = None if transition.tau is None else transition.tau.examples
     row["width"] = transition.width
-    for quantity in ("lead_fraction", "final_ratio", "largest_z_gap"):
+    for quantity in ("lead_fraction", "lead_fraction_string", "final_ratio", "largest_z_gap"):
         row[quantity] = getattr(transition, quantity)
     for quantity in fields(Plateau):
         row[f"plateau_{quantity.name}"] = getattr(transition.plateau, quantity.name, None)
@@ -123,3 +126,10 @@ def sweep_runs(table: pd.DataFrame, sweep: Sweep, scale: float) -> pd.DataFrame:
         wanted = (nominal / same["k"]).round().clip(lower=1)
         parts.append(same[same["n_b"] == wanted].assign(nominal_size=nominal))
     return pd.concat(parts, ignore_index=True)
+
+
+def all_sweeps(table: pd.DataFrame, sweeps: Sweeps, scale: float) -> dict[str, pd.DataFrame]:
+    """Return the runs of every sweep by its name; see `sweep_runs`."""
+    return {
+        name: sweep_runs(table, getattr(sweeps, name), scale) for name in type(sweeps).model_fields
+    }

@@ -29,6 +29,11 @@ class TransitionSettings(_Section):
     plateau_window: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = Field(
         description="the plateau is measured between these fractions of tau"
     )
+    marginal_ratio: Positive = Field(
+        description="marginal learned: joint loss below this times log k"
+    )
+    marginal_mass: Fraction = Field(description="marginal learned: mass on the fibre above this")
+    marginal_b_gap: Positive = Field(description="marginal learned: B-gap above this, in nats")
 
     @model_validator(mode="after")
     def _check(self):
@@ -132,6 +137,10 @@ class MechanismSettings(_Section):
     def followed(self) -> list[str]:
         """The conditions that keep checkpoints."""
         return list(dict.fromkeys([*self.conditions, *self.gradient_noise]))
+
+
+NOISE_SWEEPS = {"batch_size": "batch_size", "learning_rate": "lr", "label_noise": "label_noise"}
+"""Sweeps that change gradient noise, and the column of the table of runs that each varies."""
 
 
 class Settings(_Section):

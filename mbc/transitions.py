@@ -68,11 +68,15 @@ class Transition:
         character_tau: mean loss by target character below a fraction of log 36; means the same
             forward and backward, and is defined for k = 1.
         onset: first of several evaluations in a row with a z-gap above a threshold (section 2).
+        onset_string: the same with the z-gap of the whole answer.
         loss_onset: candidate loss below 0.9 log k.
+        marginal: the marginal P(A|B) is known while z is not used: joint loss near log k, mass on
+            the fibre and B-gap large, before the onset. The paper's wording taken strictly.
         plateau_reached: candidate loss within 5% of log k, or below.
         end: candidate loss below 0.1 log k.
         width: steps from loss onset to end; None unless both were seen.
         lead_fraction: (loss onset - onset) / loss onset; None unless both were seen.
+        lead_fraction_string: the same with ``onset_string``.
         plateau: averages on the plateau; None if the window holds no evaluation.
         final_ratio: last candidate loss / log k.
         largest_z_gap: largest rise in nats of the first character's loss when z is shuffled.
@@ -81,11 +85,14 @@ class Transition:
     tau: Moment | None = None
     character_tau: Moment | None = None
     onset: Moment | None = None
+    onset_string: Moment | None = None
     loss_onset: Moment | None = None
+    marginal: Moment | None = None
     plateau_reached: Moment | None = None
     end: Moment | None = None
     width: int | None = None
     lead_fraction: float | None = None
+    lead_fraction_string: float | None = None
     plateau: Plateau | None = None
     final_ratio: float | None = None
     largest_z_gap: float | None = None
@@ -107,18 +114,23 @@ def measure(history: pd.DataFrame, k: int, settings: TransitionSettings) -> Tran
         return Transition(character_tau=by_character)
     loss_onset = waiting_time(history, k, settings.loss_onset_fraction)
     end = waiting_time(history, k, settings.end_fraction)
-    start = onset(history, settings.onset_gap, settings.onset_evaluations)
+    start, start_string = (
+        onset(history, settings.onset_gap, settings.onset_evaluations, column)
+        for column in ("z_gap", "z_gap_string")
+    )
     tau = waiting_time(history, k, settings.tau_fraction)
-    both = start.observed and loss_onset.observed
     return Transition(
         tau=tau,
         character_tau=by_character,
         onset=start,
+        onset_string=start_string,
         loss_onset=loss_onset,
+        marginal=marginal_learned(history, k, start, settings),
         plateau_reached=waiting_time(history, k, PLATEAU_REACHED_FRACTION),
         end=end,
         width=end.step - loss_onset.step if end.observed and loss_onset.observed else None,
-        lead_fraction=(loss_onset.step - start.step) / loss_onset.step if both else None,
+        lead_fraction=lead_fraction(start, loss_onset),
+        lead_fraction_string=lead_fraction(start_string, loss_onset),
         plateau=plateau(history, k, tau, settings.plateau_window),
         final_ratio=float(history["candidate_loss"].iloc[-1]) / math.log(k),
         largest_z_gap=float(history["z_gap"].max()),
@@ -138,7 +150,39 @@ def character_tau(history: pd.DataFrame, fraction: float) -> Moment:
     return _first(history, met)
 
 
-def onset(history: pd.DataFrame, gap: float, evaluations: int, column: str = "z_gap") -> Moment:
+def lead_fraction(start: Moment, loss_onset: Moment) -> float | None:
+    """Return (loss onset - onset) / loss onset (section 4); None unless both were observed."""
+    if not (start.observed and loss_onset.observed and loss_onset.step > 0):
+        return None
+    return (loss_onset.step - start.step) / loss_onset.step
+
+
+def marginal_learned(
+    history: pd.DataFrame, k: int, start: Moment, settings: TransitionSettings
+) -> Moment:
+    """Return the first evaluation before the onset at which the marginal P(A|B) is known.
+
+    There the cross-entropy of the whole answer is near log k, the first character's probability
+    lies on the fibre, and the answer depends on B: what a plateau at log k of the candidate loss
+    alone does not show.
+
+    Args:
+        history: of the run.
+        k: targets in each fibre.
+        start: its onset.
+        settings: thresholds.
+    """
+    met = (
+        (history["joint_loss"] < settings.marginal_ratio * math.log(k))
+        & (history["fibre_mass"] > settings.marginal_mass)
+        & (history["b_gap"] > settings.marginal_b_gap)
+    )
+    if start.observed:
+        met &= history["step"] < start.step
+    return _first(history, met.to_numpy())
+
+
+def onset(history: pd.DataFrame, gap: float, evaluations: int, column: str) -> Moment:
     """Return the first of ``evaluations`` evaluations in a row with a z-gap above ``gap`` nats.
 
     A run that ends before the row is complete is censored. A value that is not a number breaks

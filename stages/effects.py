@@ -9,13 +9,10 @@ import pandas as pd
 from mbc.censoring import censored_power_law, median_waiting_time, survival_curve
 from mbc.conditions import parse
 from mbc.effects import controls, directions, transfers
-from mbc.runs import read_run_table, sweep_runs
-from mbc.settings import ScalingSettings, Sweeps
+from mbc.runs import all_sweeps, read_run_table
+from mbc.settings import NOISE_SWEEPS, ScalingSettings, Sweeps
 from mbc.trends import monotone_effect
 from stages.files import read_yaml, refusing, write_json, write_text
-
-NOISE = {"batch_size": "batch_size", "learning_rate": "lr", "label_noise": "label_noise"}
-"""Sweeps that change gradient noise, and the column that each varies."""
 
 
 def main(params_file: str, table_file: str, metrics_file: str, survival_file: str) -> None:
@@ -24,10 +21,7 @@ def main(params_file: str, table_file: str, metrics_file: str, survival_file: st
     settings = parse(ScalingSettings, params["scaling"], "scaling")
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
     table = read_run_table(table_file)
-    runs = {
-        name: sweep_runs(table, getattr(sweeps, name), params["scale"])
-        for name in (*NOISE, "direction", "linear", "structured", "schedule", "initialisation")
-    }
+    runs = all_sweeps(table, sweeps, params["scale"])
     resampling = {
         "confidence": settings.confidence,
         "resamples": settings.resamples,
@@ -35,7 +29,7 @@ def main(params_file: str, table_file: str, metrics_file: str, survival_file: st
     }
     results = {}
     curves = []
-    for name, column in NOISE.items():
+    for name, column in NOISE_SWEEPS.items():
         results[name] = {
             "steps": asdict(monotone_effect(runs[name], column, response="tau", **resampling)),
             "examples": asdict(

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from mbc import experiment_figures, figures
 from mbc.conditions import parse
-from mbc.runs import RANDOM_WEIGHTS, read_run_table, sweep_runs
-from mbc.settings import Sweeps
+from mbc.runs import RANDOM_WEIGHTS, all_sweeps, read_run_table
+from mbc.settings import NOISE_SWEEPS, Sweeps
 from stages.files import read_json, read_yaml, refusing, write_text
 
 HISTORY_COLUMNS = ["step", "candidate_loss", "loss_character_1", "joint_loss", "fibre_mass"]
@@ -34,10 +34,7 @@ def main(
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
     everything = read_run_table(table_file)
     table = everything[everything["tau_status"] != "undefined"]
-    runs = {
-        name: sweep_runs(table, getattr(sweeps, name), params["scale"])
-        for name in Sweeps.model_fields
-    }
+    runs = all_sweeps(table, sweeps, params["scale"])
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
     _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
@@ -59,6 +56,10 @@ def _scaling_figures(
     draw = partial(figures.waiting_times, curve=curve, exponent_text=text)
     _write(plots, "waiting_time", times, draw)
 
+    moments = [f"{name}{end}" for name in experiment_figures.CASCADE for end in ("", "_status")]
+    cascade = by_size[["run", "k", "seed", *moments, "lead_fraction", "lead_fraction_string"]]
+    _write(plots, "cascade", cascade, experiment_figures.cascade)
+
     columns = ["run", "k", "n_b", "nominal_size", "seed", *MOMENT_COLUMNS]
     _write(plots, "fixed_size", fixed[columns], figures.fixed_size)
 
@@ -70,11 +71,8 @@ def _scaling_figures(
 
 
 def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
-    for name, column, title in (
-        ("batch_size", "batch_size", "batch size (examples)"),
-        ("learning_rate", "lr", "learning rate"),
-        ("label_noise", "label_noise", "label noise (probability)"),
-    ):
+    titles = ("batch size (examples)", "learning rate", "label noise (probability)")
+    for (name, column), title in zip(NOISE_SWEEPS.items(), titles, strict=True):
         times = runs[name][["run", column, "seed", *MOMENT_COLUMNS]]
         if times[column].nunique() < 2:
             continue
@@ -99,20 +97,15 @@ def _direction_figure(plots: Path, sweep: pd.DataFrame, table: pd.DataFrame) -> 
 
 
 def _control_figures(plots: Path, runs: dict, runs_folder: str) -> None:
-    linear = runs["linear"]
-    compared = linear[linear["k"].isin(linear[linear["network"] == "linear"]["k"])]
-    curves = _histories(compared, runs_folder, "network", "log_k")
-    curves = curves.assign(ratio=curves["candidate_loss"] / curves["log_k"])
-    curves = curves[["run", "k", "network", "step", "ratio", "z_gap"]]
-    _write(plots, "linear", curves, experiment_figures.linear)
-
-    fibres = runs["structured"]
-    compared = fibres[fibres["k"].isin(fibres[fibres["fibre"] == "structured"]["k"])]
-    curves = _histories(compared, runs_folder, "fibre", "log_k")
-    curves = curves.assign(ratio=curves["loss_character_1"] / curves["log_k"])
-    columns = ["run", "k", "fibre", "step", "ratio", "b_gap", "z_gap", "candidate_loss"]
-    curves = curves[[*columns, "joint_loss", "fibre_mass"]]
-    _write(plots, "structured", curves, experiment_figures.structured)
+    for name, key, loss, draw in (
+        ("linear", "network", "candidate_loss", experiment_figures.linear),
+        ("structured", "fibre", "loss_character_1", experiment_figures.structured),
+    ):
+        sweep = runs[name]
+        compared = sweep[sweep["k"].isin(sweep[sweep[key] == name]["k"])]
+        curves = _histories(compared, runs_folder, key, "log_k")
+        curves = curves.assign(ratio=curves[loss] / curves["log_k"])
+        _write(plots, name, curves[["run", "k", key, "ratio", *HISTORY_COLUMNS]], draw)
 
 
 def _anatomy(plots: Path, base: pd.Series, runs_folder: str) -> None:

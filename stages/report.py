@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mbc.conditions import parse
 from mbc.report import report
-from mbc.runs import read_run_table, sweep_runs
+from mbc.runs import all_sweeps, read_run_table
 from mbc.settings import Sweeps
 from mbc.summary import summarise
 from stages.files import read_json, read_yaml, refusing, write_json, write_text
@@ -29,11 +29,7 @@ def main(
     write_json(Path(summary_file), summary)
     params = read_yaml(Path(params_file))
     settings = parse(Sweeps, params["sweeps"], "sweeps")
-    noise = {"batch_size": "batch_size", "lr": "learning_rate", "label_noise": "label_noise"}
-    sweeps = {
-        column: sweep_runs(table, getattr(settings, name), params["scale"])
-        for column, name in noise.items()
-    }
+    sweeps = all_sweeps(table, settings, params["scale"])
     drawn = [path.stem for path in Path(plots_folder).glob("*.png")]
     arguments = (scaling, effects, claims, sweeps, summary, params["scale"], plots_folder, drawn)
     text = report(table, *arguments)

@@ -49,7 +49,8 @@ def test_controls_have_no_missing_numbers():
         "run": "linear-1",
         "k": 5,
         "network": "linear",
-        "tau_status": "censored",
+        **dict.fromkeys(("tau_status", "marginal_status"), "censored"),
+        "marginal": 10,
         **dict.fromkeys(
             ("log_k", "final_ratio", "largest_z_gap", "plateau_joint_loss", "plateau_fibre_mass"),
             1.0,

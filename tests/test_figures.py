@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mbc import figures
+from mbc import experiment_figures, figures
 
 RUNS = pd.DataFrame(
     {
@@ -33,6 +33,13 @@ HISTORY = pd.DataFrame(
         **dict.fromkeys(("fibre_mass", "z_gap", "b_gap", "z_gap_string", "b_gap_string"), 0.5),
     }
 )
+CASCADE = RUNS.assign(
+    **dict.fromkeys(("onset", "onset_string", "loss_onset"), RUNS["tau"] // 2),
+    **{
+        f"{name}_status": ["observed", "observed", "observed", "censored"]
+        for name in ("onset", "onset_string", "loss_onset")
+    },
+)
 THRESHOLDS = pd.DataFrame(
     {"threshold": [0.3, 0.5], "exponent": [1.2, 1.1], "low": [1.1, np.nan], "high": [1.3, np.nan]}
 )
@@ -46,6 +53,7 @@ DRAW = {
     "fixed_size": lambda: figures.fixed_size(RUNS),
     "threshold_exponents": lambda: figures.threshold_exponents(THRESHOLDS),
     "no_thresholds": lambda: figures.threshold_exponents(THRESHOLDS[:0]),
+    "cascade": lambda: experiment_figures.cascade(CASCADE),
     "anatomy": lambda: figures.anatomy(HISTORY, 5, {"onset": 20, "τ": 30}),
 }
 

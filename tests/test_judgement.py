@@ -30,15 +30,16 @@ def table(**changes):
         "plateau_reached": 200.0,
         "plateau_reached_status": "observed",
         "plateau_ratio": 1.01,
-        "plateau_joint_loss": 14.0,
-        "plateau_fibre_mass": 0.28,
-        "plateau_b_gap": 0.01,
+        "marginal_status": "censored",
         "plateau_z_gap": 0.001,
         "onset": 400.0,
         "onset_status": "observed",
         "loss_onset": 800.0,
         "loss_onset_status": "observed",
         "lead_fraction": 0.5,
+        "onset_string": 300.0,
+        "onset_string_status": "observed",
+        "lead_fraction_string": 0.6,
     }
     return pd.DataFrame([{**row, **changes} for _ in range(4)])
 
@@ -135,7 +136,7 @@ def test_the_learning_rates_that_the_paper_compares_are_compared(paper, fast, ve
 
 
 def test_the_strict_marginal_is_reproduced_where_it_was_learned(paper):
-    learned = table(plateau_joint_loss=2.35, plateau_fibre_mass=0.97, plateau_b_gap=2.0)
+    learned = table(marginal_status="observed")
     found = verdicts(judge_all(paper, learned, scaling(), effects()))
     assert found["marginal_first_strict"] == REPRODUCED
 

@@ -5,6 +5,7 @@ import pytest
 
 from mbc.report import FIGURES, report, run_lines
 from mbc.runs import RANDOM_WEIGHTS
+from mbc.settings import NOISE_SWEEPS
 from mbc.summary import summarise
 
 DRAWN = [name for name, _, _ in FIGURES if name != "linear"]
@@ -126,8 +127,9 @@ def test_summary_of_nothing_observed(table, scaling, effects, claims):
 
 def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scaling, effects, claims):
     summary = summarise(table, scaling, effects, claims)
-    sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], lr=[1e-3, 1e-2])
-    sweeps = {"lr": sweep}
+    varied = {"lr": [1e-3, 1e-2], "batch_size": [64, 128], "label_noise": [0.0, 0.1]}
+    sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], **varied)
+    sweeps = dict.fromkeys(NOISE_SWEEPS, sweep)
     text = report(table, scaling, effects, claims, sweeps, summary, 0.1, "plots", DRAWN)
     assert "no transition in a run" in text
     assert "38400" in text

@@ -28,6 +28,7 @@ def history(candidate_over_log_k, z_gap=None, spacing=100):
             "examples": np.arange(n) * spacing * 128,
             "candidate_loss": np.array(candidate_over_log_k) * LOG_K,
             "z_gap": np.zeros(n) if z_gap is None else z_gap,
+            "z_gap_string": np.zeros(n) if z_gap is None else 2 * np.array(z_gap),
             "b_gap": 0.25,
             "fibre_mass": K / 36,
             "joint_loss": 14.0,
@@ -41,15 +42,18 @@ CURVE = [1.5, 1.02, 1.0, 1.0, 1.1, 1.0, 0.85, 0.45, 0.2, 0.05]
 
 
 def test_a_known_run_has_its_known_moments(settings):
-    z_gap = [0, 0, 0, 0, 0.2, 0.3, 0.5, 1, 2, 3]
+    z_gap = [0, 0, 0, 0.06, 0.2, 0.3, 0.5, 1, 2, 3]
     result = measure(history(CURVE, z_gap), K, settings)
     assert result.tau == moment(700, True, 600)
     assert result.onset == moment(400, True, 300)
+    assert result.onset_string == moment(300, True, 200)
     assert result.loss_onset == moment(600, True, 500)
+    assert not result.marginal.observed
     assert result.plateau_reached == moment(100, True, 0)
     assert result.end == moment(900, True, 800)
     assert result.width == 300
     assert result.lead_fraction == pytest.approx((600 - 400) / 600)
+    assert result.lead_fraction_string == pytest.approx((600 - 300) / 600)
     assert result.plateau.ratio == pytest.approx(1.01)  # steps 100 and 200, of 70 to 210
     assert result.plateau.height == pytest.approx(1.01 * LOG_K)
     assert result.plateau.evaluations == 2
@@ -103,10 +107,30 @@ def test_an_empty_window_gives_no_plateau():
     ],
 )
 def test_onset_needs_evaluations_in_a_row(gaps, expected):
-    assert onset(history([1] * len(gaps), gaps), gap=0.1, evaluations=3) == expected
+    table = history([1] * len(gaps), gaps)
+    assert onset(table, gap=0.1, evaluations=3, column="z_gap") == expected
 
 
 def test_onset_of_another_gap():
     table = history([1, 1, 1]).assign(z_gap_string=[0.2, 0.2, 0.2])
     assert onset(table, 0.1, 3, column="z_gap_string").observed
-    assert not onset(table, 0.1, 3).observed
+    assert not onset(table, 0.1, 3, column="z_gap").observed
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, moment(200, True, 100)),
+        ({"b_gap": 0.4}, moment(900, False, 900)),
+        ({"fibre_mass": 0.89}, moment(900, False, 900)),
+        ({"joint_loss": 1.3 * LOG_K}, moment(900, False, 900)),
+        ({"z_gap": 0.2}, moment(900, False, 900)),  # the selector is used from the start
+        ({"z_gap": [*[0.0] * 6, *[0.5] * 4]}, moment(200, True, 100)),
+        ({"z_gap": [*[0.0] * 2, *[0.5] * 8]}, moment(900, False, 900)),
+    ],
+)
+def test_the_marginal_is_learned_before_z_is_used_or_not(settings, changes, expected):
+    known = {"joint_loss": 1.1 * LOG_K, "fibre_mass": 0.95, "b_gap": 0.6}
+    table = history([1.0] * 10).assign(**{**known, **changes})
+    table.loc[:1, ["joint_loss", "fibre_mass"]] = [14.0, K / 36]
+    assert measure(table, K, settings).marginal == expected
