@@ -5,19 +5,19 @@ BIN := .venv/bin
 
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: quick quick-all repro test format prune
+.PHONY: quick repro bench test format prune
 
-# The scaling law at a tenth of the paper's size, in a copy of its own (folder quick).
+# Every experiment at a tenth of the paper's size, in a copy of its own (folder quick).
 quick: .venv/installed
 	python -m scripts.quick --jobs $(JOBS)
 
-# The same with every other experiment.
-quick-all: .venv/installed
-	python -m scripts.quick --jobs $(JOBS) --all
-
-# The pipeline as params.yaml stands, JOBS trainings at once.
+# The pipeline as params.yaml stands, JOBS stages at once.
 repro: .venv/installed
 	python -m scripts.repro --jobs $(JOBS)
+
+# Speed of training beside a plain TransformerLens loop and the machine's floor, as ratios.
+bench: .venv/installed
+	python -m scripts.bench
 
 # Format, lint and tests.
 test: .venv/installed

@@ -196,7 +196,10 @@ def with_checkpoints(
                     f"{value!r} can be looked into."
                 )
         if condition.k == 1:
-            raise ValueError(f"mechanism names {name}: its k is 1, it has no plateau.")
+            raise ValueError(
+                f"mechanism names {name}: its k is 1, so it has no plateau to be looked into; "
+                "take it out of mechanism.conditions and mechanism.gradient_noise."
+            )
         every = max(1, round(settings.checkpoint_every * scale))
         changes: dict = {"checkpoint_every": every}
         if name in settings.conditions:

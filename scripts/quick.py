@@ -1,7 +1,7 @@
 """Run the pipeline at a tenth of the paper's size, in a copy of its own: ``make quick``.
 
 The copy, the folder ``quick``, has its own DVC workspace, so the results committed here stay as
-they are. A second call continues where the first one stopped, with more experiments if asked.
+they are. A second call continues where the first one stopped.
 """
 
 import os
@@ -14,7 +14,7 @@ import pandas as pd
 
 from mbc.report import run_lines
 from mbc.runs import read_run_table
-from scripts.repro import make_parser, reproduce
+from scripts.repro import parse_jobs, reproduce
 from stages.files import read_yaml, write_yaml
 
 COPY = Path("quick")
@@ -22,29 +22,18 @@ SOURCES = [
     *(".dvc/config", ".dvc/plots", ".dvcignore"),
     *("dvc.yaml", "mbc", "paper.yaml", "params.yaml", "scripts", "stages"),
 ]
-CHANGES = {"scale": 0.1, "seeds": [42]}
-SCALING_KEYS = {"k", "n_b"}
-"""Conditions that change nothing else make up the scaling law and the control at fixed size."""
+CHANGES = {"scale": 0.1, "seeds": [42], "max_steps": 20_000}
+"""What is different there; with the scale a run has at most 2,000 steps."""
 
 
 def main() -> int:
     """Return the exit status of the pipeline."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--all", action="store_true", help="every experiment, not only scaling")
-    arguments = parser.parse_args()
+    jobs = parse_jobs(__doc__)
     _copy_sources()
-    params = {**read_yaml(COPY / "params.yaml"), **CHANGES}
-    if not arguments.all:
-        params["conditions"] = {
-            name: changes
-            for name, changes in params["conditions"].items()
-            if set(changes or {}) <= SCALING_KEYS
-        }
-        params["transfers"] = []
-    write_yaml(COPY / "params.yaml", params)
+    write_yaml(COPY / "params.yaml", {**read_yaml(COPY / "params.yaml"), **CHANGES})
     subprocess.run(["dvc", "config", "--quiet", "core.no_scm", "true"], cwd=COPY, check=True)
     os.chdir(COPY)
-    status = reproduce(arguments.jobs)
+    status = reproduce(jobs)
     if status == 0:
         _print_results()
     return status

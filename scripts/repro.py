@@ -1,7 +1,8 @@
-"""Reproduce the pipeline, several trainings at once: what ``make repro`` and ``make quick`` run.
+"""Reproduce the pipeline, several stages at once: what ``make repro`` and ``make quick`` run.
 
 DVC runs one stage after another. Here the stages before training run first, then the trainings
-that are not up to date side by side, each in a DVC of its own, then everything behind them.
+and the analyses of single runs that are not up to date, side by side, each in a DVC of its own,
+then everything behind them.
 """
 
 import argparse
@@ -17,19 +18,22 @@ from stages.files import read_yaml
 
 CONDITIONS = Path("data/conditions")
 FIRST = ["conditions", "datasets", "initial_weights"]
-TRAININGS = ["train", "transfer"]  # a transfer starts from the weights of a training
+SIDE_BY_SIDE = [  # a transfer starts from the weights of a training
+    ["train"],
+    ["transfer", "groups", "heads", "curvature", "displacement", "gradient_noise"],
+]
 
 
 def main() -> int:
     """Reproduce the pipeline in the working directory; return the exit status."""
-    return reproduce(make_parser(__doc__).parse_args().jobs)
+    return reproduce(parse_jobs(__doc__))
 
 
-def make_parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser of the command line, which may say how many trainings to run at once."""
+def parse_jobs(description: str) -> int:
+    """Return how many stages are to run at once, as the command line says."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trainings at once")
-    return parser
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="stages at once")
+    return max(1, parser.parse_args().jobs)
 
 
 def reproduce(jobs: int) -> int:
@@ -38,23 +42,23 @@ def reproduce(jobs: int) -> int:
     Returns:
         0 if everything is up to date at the end, else 1 or the exit status of DVC.
     """
-    jobs = max(1, jobs)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
         return 1
-    for group in TRAININGS:
-        failed = _train(sorted(_changed(group), key=_expected_length, reverse=True), jobs)
+    for names in SIDE_BY_SIDE:
+        stages = sorted(_changed(names), key=_expected_length, reverse=True)
+        failed = _run_side_by_side(stages, jobs)
         if failed:
-            print("Failed trainings:", *failed, sep="\n  ", file=sys.stderr)
+            print("Failed:", *failed, sep="\n  ", file=sys.stderr)
             return 1
     return subprocess.run(["dvc", "repro"]).returncode
 
 
-def _changed(group: str) -> list[str]:
-    """Return the names of a group's stages that DVC would run, in the order of the parameters."""
-    dry = ["dvc", "repro", "--dry", "--single-item", group]
+def _changed(names: list[str]) -> list[str]:
+    """Return the stages made from these by a matrix that DVC would run, in its order."""
+    dry = ["dvc", "repro", "--dry", "--single-item", *names]
     lines = subprocess.run(dry, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [line.split("'")[1] for line in lines if line.startswith(f"Running stage '{group}@")]
+    return [line.split("'")[1] for line in lines if line.startswith("Running stage '")]
 
 
 def _expected_length(stage: str) -> float:
@@ -63,13 +67,13 @@ def _expected_length(stage: str) -> float:
     The waiting time grows with the dataset (section 3.2 of the paper) and with the learning rate
     (section 3.4).
     """
-    group, name = stage.split("@")
-    prefix = TRANSFER_PREFIX if group == "transfer" else ""
+    kind, name = stage.split("@")
+    prefix = TRANSFER_PREFIX if kind == "transfer" else ""
     condition = read_yaml(CONDITIONS / f"{prefix}{name.rpartition('-')[0]}.yaml")
     return condition["lr"] * condition["n_b"] * condition["k"]
 
 
-def _train(stages: list[str], jobs: int) -> list[str]:
+def _run_side_by_side(stages: list[str], jobs: int) -> list[str]:
     """Run the stages, ``jobs`` at a time; return those that failed. A failure stops no other."""
     threads = str(max(1, (os.cpu_count() or 1) // jobs))
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from mbc.conditions import BASE_KEYS, resolve_conditions, run_name
-from mbc.settings import check_settings
+from mbc.conditions import BASE_KEYS, check_transfers, resolve_conditions, run_name
+from mbc.settings import check_settings, with_checkpoints
 
 
 @pytest.fixture
@@ -161,3 +161,40 @@ def test_bad_settings_are_refused(others, key, value, words):
 def test_bad_settings_inside_a_section_are_refused(others, section, key, value, words):
     with pytest.raises(ValueError, match=words):
         check_settings({**others, section: {**others[section], key: value}})
+
+
+def test_followed_conditions_keep_checkpoints_and_go_on(base, others):
+    settings = check_settings(others).mechanism
+    overrides = {"base": None, "k10": {"k": 10}, "k05": {"k": 5}}
+    overrides |= {"lr_3e_4": {"lr": 3e-4}, "lr_2e_3": {"lr": 2e-3}}
+    followed = with_checkpoints(resolve_conditions(base, overrides, 0.1), settings, 0.1)
+    kept = {name: (c.checkpoint_every, c.stop_after) for name, c in followed.items()}
+    assert kept == {
+        **{"base": (10, 2.1), "k10": (10, 2.1), "k05": (0, 1.3)},
+        **{"lr_3e_4": (10, 1.3), "lr_2e_3": (10, 1.3)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network": "linear"}, "its network is 'linear', only 'transformer'"),
+        ({"direction": "forward"}, "its direction is 'forward', only 'backward'"),
+        ({"k": 1}, "its k is 1, so it has no plateau"),
+    ],
+)
+def test_what_cannot_be_looked_into_is_refused(base, others, changes, words):
+    settings = check_settings(others).mechanism.model_copy(
+        update={"conditions": ["base"], "gradient_noise": []}
+    )
+    conditions = resolve_conditions({**base, **changes}, {"base": None}, 1.0)
+    with pytest.raises(ValueError, match=f"mechanism names base: {words}"):
+        with_checkpoints(conditions, settings, 1.0)
+
+
+def test_weights_are_handed_on_to_the_same_network_only(base):
+    overrides = {"base": None, "forward_base": {"direction": "forward", "d_mlp": 64}}
+    with pytest.raises(ValueError, match=r"transfers names base: d_mlp is 512 there and 64 in"):
+        check_transfers(resolve_conditions(base, overrides, 1.0), ["base"])
+    overrides["forward_base"] = {"direction": "forward"}
+    check_transfers(resolve_conditions(base, overrides, 1.0), ["base"])
