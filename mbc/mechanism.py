@@ -1,0 +1,103 @@
+"""Tables of what was found inside the followed runs, one row a measurement, from their results."""
+
+from dataclasses import fields
+
+import pandas as pd
+
+from mbc.groups import GroupCurvePoint, GroupTransition
+from mbc.heads import HeadEffect, Leading
+
+Results = dict[str, dict]
+"""For each run the content of its metrics file."""
+
+
+def group_curves(results: Results) -> pd.DataFrame:
+    """Return a row for each run and checkpoint: `mbc.groups.GroupCurvePoint`."""
+    rows = [
+        {"run": run, "k": found["k"], **point}
+        for run, found in results.items()
+        for point in found["curve"]
+    ]
+    return _table(rows, "run", "k", GroupCurvePoint)
+
+
+def group_transitions(results: Results) -> pd.DataFrame:
+    """Return a row for each run: `mbc.groups.GroupTransition`."""
+    rows = [{"run": run, "k": found["k"], **found["transition"]} for run, found in results.items()]
+    return _table(rows, "run", "k", GroupTransition)
+
+
+def displacements(results: Results) -> pd.DataFrame:
+    """Return a row for each run, pair of consecutive displacements and component."""
+    rows = [
+        {
+            **{"run": run, "k": found["k"], "component": component, "cosine": cosine},
+            **{name: turn.get(name) for name in ("fraction", "phase", "fresh", "permuted")},
+        }
+        for run, found in results.items()
+        for turn in found["displacements"]
+        for component, cosine in turn["cosines"].items()
+    ]
+    columns = ("run", "k", "fraction", "phase", "component", "cosine", "fresh", "permuted")
+    return _table(rows, *columns)
+
+
+def head_effects(results: Results) -> pd.DataFrame:
+    """Return a row for each run, phase, kind of ablation and head: `mbc.heads.HeadEffect`.
+
+    ``leading`` says whether the head leads, ``verdict`` whether one does.
+    """
+    rows = []
+    for run, phase, kind, found in _ablations(results):
+        leading = found[kind]["leading"]
+        for effect in found[kind]["without"]:
+            leads = (effect["layer"], effect["head"]) == (leading.get("layer"), leading.get("head"))
+            where = {"run": run, "k": results[run]["k"], "phase": phase, "step": found["step"]}
+            outcome = {"verdict": leading["verdict"], "leading": leads}
+            rows.append({**where, "ablation": kind, **effect, **outcome})
+    columns = ("run", "k", "phase", "step", "ablation", HeadEffect, "verdict", "leading")
+    return _table(rows, *columns)
+
+
+def leading_heads(results: Results) -> pd.DataFrame:
+    """Return a row for each run, phase and kind of ablation: `mbc.heads.Leading`.
+
+    ``tied`` becomes text: the heads that tie, the largest rise first.
+    """
+    rows = []
+    for run, phase, kind, found in _ablations(results):
+        leading = found[kind]["leading"]
+        tied = " ".join(f"L{layer}H{head}" for layer, head in leading["tied"])
+        where = {"run": run, "k": results[run]["k"], "phase": phase, "step": found["step"]}
+        rows.append({**where, "ablation": kind, **leading, "tied": tied})
+    return _table(rows, "run", "k", "phase", "step", "ablation", Leading)
+
+
+def attention(results: Results) -> pd.DataFrame:
+    """Return a row for each run, checkpoint and head: attention from the answer to z."""
+    rows = [
+        {
+            **{"run": run, "k": found["k"], "step": moment["step"], "fraction": moment["fraction"]},
+            **{"layer": head["layer"], "head": head["head"]},
+            **{"attention": head["mean"], "uniform": moment["uniform_mean"]},
+        }
+        for run, found in results.items()
+        for moment in found["attention"]
+        for head in moment["heads"]
+    ]
+    return _table(rows, "run", "k", "step", "fraction", "layer", "head", "attention", "uniform")
+
+
+def _ablations(results: Results):
+    for run, found in results.items():
+        for phase, of_phase in found["phases"].items():
+            for kind in ("zero", "mean"):
+                yield run, phase, kind, of_phase
+
+
+def _table(rows: list[dict], *columns) -> pd.DataFrame:
+    """Return rows with columns by name and by the fields of dataclasses; None left out is NaN."""
+    names = []
+    for column in columns:
+        names += [column] if isinstance(column, str) else [field.name for field in fields(column)]
+    return pd.DataFrame(rows).reindex(columns=names)
