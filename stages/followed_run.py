@@ -27,7 +27,6 @@ class FollowedRun:
         tau: its waiting time.
         weights_folder: where its checkpoints lie.
         settings: how checkpoints are analysed.
-        scale: of the pipeline.
     """
 
     condition: Condition
@@ -37,7 +36,6 @@ class FollowedRun:
     tau: Moment
     weights_folder: Path
     settings: MechanismSettings
-    scale: float
 
     @property
     def steps(self) -> list[int]:
@@ -74,7 +72,6 @@ def read_followed_run(
         tau=waiting_time(history, condition.k, fraction),
         weights_folder=Path(weights_folder),
         settings=parse(MechanismSettings, params["mechanism"], "mechanism"),
-        scale=params["scale"],
     )
     if not run.steps:
         raise ValueError(f"{weights_folder} holds no checkpoints.")

@@ -39,8 +39,8 @@ def main(
     for chosen in choose(run.steps, run.tau, [*run.settings.fractions, float("inf")]):
         looked = attention_to_z(run.condition, run.weights(chosen.step), tokens)
         attention.append({**asdict(chosen), **asdict(looked)})
-    tau = {"step": run.tau.step, "observed": run.tau.observed}
-    write_json(Path(metrics_file), {"tau": tau, "phases": phases, "attention": attention})
+    results = {"k": run.condition.k, "tau": asdict(run.tau)}
+    write_json(Path(metrics_file), {**results, "phases": phases, "attention": attention})
 
 
 if __name__ == "__main__":
