@@ -45,6 +45,10 @@ class Measured:
     note: str = ""
 
 
+Answer = tuple[Measured, str, str]
+"""What we measured, the verdict, and the rule that gave it."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A claim with its verdict.

@@ -9,20 +9,22 @@ from mbc.claims import (
     OTHER_SIZE,
     REPRODUCED,
     TOO_FEW,
+    Answer,
     Claim,
     Measured,
     judge_share,
     judge_size,
     mean_with_interval,
 )
+from mbc.mechanism_claims import Tables, judge_mechanism
 from mbc.runs import RANDOM_WEIGHTS
 
-Answer = tuple[Measured, str, str]
-
-NOT_MEASURED: Answer = (Measured(None), NOT_RUN, "no stage of this pipeline measures it yet")
+NO_RUNS: Answer = (Measured(None), NOT_RUN, "the parameters name no runs that could measure it")
 
 
-def judge_all(paper: dict, table: pd.DataFrame, scaling: dict, effects: dict) -> list[Claim]:
+def judge_all(
+    paper: dict, table: pd.DataFrame, scaling: dict, effects: dict, mechanism: Tables
+) -> list[Claim]:
     """Return every claim of the paper's data file with its verdict, in the order of the file.
 
     Args:
@@ -30,6 +32,7 @@ def judge_all(paper: dict, table: pd.DataFrame, scaling: dict, effects: dict) ->
         table: the table of runs.
         scaling: the scaling metrics.
         effects: the metrics of the other experiments.
+        mechanism: tables of what was found inside the followed runs.
     """
     transformers = table[
         (table["network"] == "transformer")
@@ -44,6 +47,7 @@ def judge_all(paper: dict, table: pd.DataFrame, scaling: dict, effects: dict) ->
         **_noise(paper, transformers, effects),
         **_cascade(paper, transformers),
         **_directions(paper, effects),
+        **judge_mechanism(paper, mechanism),
     }
     return [
         Claim(
@@ -51,7 +55,7 @@ def judge_all(paper: dict, table: pd.DataFrame, scaling: dict, effects: dict) ->
             entry["section"],
             entry["claim"],
             entry.get("value"),
-            *answers.get(name, NOT_MEASURED),
+            *answers.get(name, NO_RUNS),
         )
         for name, entry in paper.items()
     ]

@@ -72,6 +72,41 @@ FIGURES = (
         "that is the marginal P(A|B), learned.",
     ),
     (
+        "groups",
+        "Groups (Table 6)",
+        "A group is a base string with its k selectors; it is solved when 80% of them are. Dotted: "
+        "the share that would be solved if the items of a group were learned independently.",
+    ),
+    (
+        "heads",
+        "Heads (appendix I)",
+        "Rise of the candidate loss when a head puts out nothing, at half the waiting time, at it, "
+        "and at the run's end.",
+    ),
+    (
+        "attention",
+        "Attention to the selector (appendix I)",
+        "From the positions that predict the answer, averaged. A head that looks at z need not use "
+        "it.",
+    ),
+    (
+        "curvature",
+        "Curvature (appendix J)",
+        "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples.",
+    ),
+    (
+        "displacement",
+        "Trajectories (Figure 3b)",
+        "Cosine of consecutive displacements of the weights, beside that of a random walk under "
+        "AdamW, whose momentum alone correlates them.",
+    ),
+    (
+        "gradient_noise",
+        "Gradient noise against curvature (section 6)",
+        "The experiment that the paper proposes: how much of the variance of mini-batch gradients "
+        "lies along the Hessian's extreme eigenvectors, against noise that has no direction.",
+    ),
+    (
         "threshold_exponent",
         "Exponent by threshold (appendix D)",
         "The exponent of the waiting time when it is read off at other fractions of log k.",

@@ -95,8 +95,12 @@ class Sweeps(_Section):
 class MechanismSettings(_Section):
     """Which runs keep checkpoints, and how these are analysed (sections 3.3, 3.4, 4 and 6)."""
 
-    conditions: list[str] = Field(description="conditions that are looked into")
-    gradient_noise: list[str] = Field(description="conditions whose gradient noise is measured")
+    conditions: Annotated[list[str], Field(min_length=1)] = Field(
+        description="conditions that are looked into"
+    )
+    gradient_noise: Annotated[list[str], Field(min_length=1)] = Field(
+        description="conditions whose gradient noise is measured"
+    )
     checkpoint_every: Count = Field(description="steps between two checkpoints, times the scale")
     stop_after: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
         description="these runs go on to this multiple of their waiting time, if it is more"

@@ -7,10 +7,16 @@ from pathlib import Path
 from mbc.judgement import judge_all
 from mbc.runs import read_run_table
 from stages.files import read_json, read_yaml, refusing, write_json
+from stages.tables import read_tables
 
 
 def main(
-    paper_file: str, table_file: str, scaling_file: str, effects_file: str, claims_file: str
+    paper_file: str,
+    table_file: str,
+    scaling_file: str,
+    effects_file: str,
+    mechanism_folder: str,
+    claims_file: str,
 ) -> None:
     """Write the claims with their verdicts."""
     claims = judge_all(
@@ -18,6 +24,7 @@ def main(
         read_run_table(table_file),
         read_json(Path(scaling_file)),
         read_json(Path(effects_file)),
+        read_tables(Path(mechanism_folder)),
     )
     write_json(Path(claims_file), {claim.name: asdict(claim) for claim in claims})
 

@@ -8,11 +8,18 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from mbc import experiment_figures, figures
+from mbc import (
+    curvature_figures,
+    experiment_figures,
+    figures,
+    heads_figures,
+    mechanism_figures,
+)
 from mbc.conditions import parse
 from mbc.runs import RANDOM_WEIGHTS, all_sweeps, read_run_table
 from mbc.settings import NOISE_SWEEPS, Sweeps
 from stages.files import read_json, read_yaml, refusing, write_text
+from stages.tables import read_tables
 
 HISTORY_COLUMNS = ["step", "candidate_loss", "loss_character_1", "joint_loss", "fibre_mass"]
 HISTORY_COLUMNS += ["z_gap", "b_gap"]
@@ -27,6 +34,7 @@ def main(
     scaling_file: str,
     curve_file: str,
     survival_file: str,
+    mechanism_folder: str,
     plots_folder: str,
 ) -> None:
     """Write <plots>/<figure>.csv and <plots>/<figure>.png for every experiment that has runs."""
@@ -41,6 +49,7 @@ def main(
     _noise_figures(plots, runs, pd.read_csv(survival_file))
     _direction_figure(plots, runs["direction"], table)
     _control_figures(plots, runs, runs_folder)
+    _mechanism_figures(plots, read_tables(Path(mechanism_folder)))
     _anatomy(plots, table[table["condition"] == "base"].iloc[0], runs_folder)
 
 
@@ -106,6 +115,20 @@ def _control_figures(plots: Path, runs: dict, runs_folder: str) -> None:
         curves = _histories(compared, runs_folder, key, "log_k")
         curves = curves.assign(ratio=curves[loss] / curves["log_k"])
         _write(plots, name, curves[["run", "k", key, "ratio", *HISTORY_COLUMNS]], draw)
+
+
+def _mechanism_figures(plots: Path, tables: dict[str, pd.DataFrame]) -> None:
+    zeroed = tables["heads"][tables["heads"]["ablation"] == "zero"]
+    zeroed = zeroed.rename(columns={"candidate_loss_rise": "rise"})
+    for name, of_name, draw in (
+        ("groups", tables["groups"], mechanism_figures.groups),
+        ("displacement", tables["displacement"], mechanism_figures.displacement),
+        ("heads", zeroed, heads_figures.heads),
+        ("attention", tables["attention"], heads_figures.attention_to_z),
+        ("curvature", tables["curvature"], curvature_figures.curvature),
+        ("gradient_noise", tables["noise_shares"], curvature_figures.gradient_noise),
+    ):
+        _write(plots, name, of_name, draw)
 
 
 def _anatomy(plots: Path, base: pd.Series, runs_folder: str) -> None:
