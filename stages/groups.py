@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from mbc.checkpoints import choose
-from mbc.groups import SOLVED, curve_point, draw_groups, group_accuracies, group_transition
+from mbc.group_curves import SOLVED, curve_point, group_transition
+from mbc.groups import draw_groups, group_accuracies
 from mbc.network import network_of
 from stages.files import refusing, write_json
 from stages.followed_run import read_followed_run

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from mbc.evaluation import draw_sample, evaluate
-from mbc.groups import curve_point, draw_groups, group_accuracies, group_transition
+from mbc.group_curves import curve_point, group_transition
+from mbc.groups import draw_groups, group_accuracies
 from mbc.network import Network, network_of
 from mbc.task import VOCABULARY_SIZE, draw_map, sequences
 from mbc.transitions import Moment
@@ -104,6 +105,13 @@ def test_candidates_that_score_alike_are_not_right():
     assert group_accuracies(uniform, data, np.arange(12), CPU).tolist() == [0] * 12
 
 
+def test_a_network_that_is_not_finite_knows_nothing():
+    data = dataset()
+    right = answering(data, np.ones(60, dtype=bool))
+    broken = Network({}, lambda tree: [part * float("nan") for part in right.logits(tree)])
+    assert group_accuracies(broken, data, np.arange(12), CPU).tolist() == [0] * 12
+
+
 def test_mean_accuracy_is_that_of_an_evaluation_of_all_examples(make_condition, run):
     condition = make_condition(max_steps=150)
     _, state = run(condition)
@@ -187,6 +195,9 @@ def test_a_share_that_falls_back_counts_by_its_last_checkpoint_with_few():
     accuracies = np.zeros((4, 100))
     accuracies[1, :10] = accuracies[3, :90] = 1
     assert group_transition([0, 1, 2, 3], accuracies, K, TAU, seed=0, draws=10).start == 2
+    accuracies[1, :] = 1
+    found = group_transition([0, 1, 2, 3], accuracies, K, TAU, seed=0, draws=10)
+    assert (found.start, found.end) == (0, 1)
 
 
 def test_the_mean_waiting_time_counts_groups_that_are_not_solved():

@@ -168,6 +168,14 @@ def test_the_closed_form_far_from_the_first_step(length, expected):
     assert 0 < closed - decayed < 2e-5 * length
 
 
+def test_a_decay_as_fast_as_the_momentum_is_no_exception():
+    near = independent_cosine(60, 20, decay=0.1 + 1e-7)
+    assert independent_cosine(60, 20, momentum=0.5, decay=0.5) == pytest.approx(
+        independent_cosine(60, 20, momentum=0.5, decay=0.5 + 1e-7), abs=1e-5
+    )
+    assert independent_cosine(60, 20, decay=0.1) == pytest.approx(near, abs=1e-5)
+
+
 def test_random_walks_of_an_epoch_of_one_batch_and_of_several():
     one = random_walk(100, 20, lr=1e-3, weight_decay=0.01, batches_per_epoch=1)
     assert one.permuted is None
