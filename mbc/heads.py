@@ -17,7 +17,7 @@ from mbc.task import Sequences, layout
 Head = tuple[int, int]
 """Layer and number of a head, both from 0; (0, 3) is the paper's L0H3."""
 
-SAMPLE_TOKENS = 9_000
+SAMPLE_TOKENS = 8_000
 """Tokens, about, that one evaluation of an ablated network passes at most; see
 `ablation_sample`."""
 
@@ -169,9 +169,9 @@ def ablation_sample(
     """Draw the examples on which heads are ablated.
 
     At most ``most``, at most the dataset, and so many that one evaluation passes about
-    `SAMPLE_TOKENS` tokens (90 examples at k = 20, 150 at k = 10, but never less than 2): a network
-    of 4 layers of 4 heads is evaluated 54 times, each two thirds of a second of the paper's
-    network on one core.
+    `SAMPLE_TOKENS` tokens (81 examples at k = 20, 137 at k = 10, but never less than 2): a network
+    of 4 layers of 4 heads is evaluated 54 times, each two thirds of a second for the paper's
+    network on one slow core.
     """
     size = min(most, len(data.tokens))
     sample = draw_sample(data, size, seed, device)
