@@ -4,7 +4,9 @@ from dataclasses import fields
 
 import pandas as pd
 
-from mbc.groups import GroupCurvePoint, GroupTransition
+from mbc.curvature import SampleCurvature
+from mbc.gradient_noise import NoiseShare, NoiseSize
+from mbc.group_curves import GroupCurvePoint, GroupTransition
 from mbc.heads import HeadEffect, Leading
 
 Results = dict[str, dict]
@@ -86,6 +88,41 @@ def attention(results: Results) -> pd.DataFrame:
         for head in moment["heads"]
     ]
     return _table(rows, "run", "k", "step", "fraction", "layer", "head", "attention", "uniform")
+
+
+def curvature(results: Results) -> pd.DataFrame:
+    """Return a row for each run, phase and sample: `SampleCurvature` and what both samples show."""
+    shared = ("spread", "transferred", "negative", "anisotropy", "anisotropy_at_least")
+    rows = []
+    for run, found in results.items():
+        for phase, of_phase in found["phases"].items():
+            where = {"run": run, "k": found["k"], "phase": phase, "step": of_phase["step"]}
+            both = {name: of_phase.get(name) for name in shared}
+            rows += [
+                {**where, "sample": sample, **of_phase[sample], **both}
+                for sample in ("first", "second")
+            ]
+    return _table(rows, "run", "k", "phase", "step", "sample", SampleCurvature, *shared)
+
+
+def noise_shares(results: Results) -> pd.DataFrame:
+    """Return a row for each run, batch size and direction: `mbc.gradient_noise.NoiseShare`."""
+    rows = [
+        {"run": run, "k": found["k"], "lr": found["lr"], **share}
+        for run, found in results.items()
+        for share in found["shares"]
+    ]
+    return _table(rows, "run", "k", "lr", NoiseShare)
+
+
+def noise_sizes(results: Results) -> pd.DataFrame:
+    """Return a row for each run and batch size: `mbc.gradient_noise.NoiseSize`."""
+    rows = [
+        {"run": run, "k": found["k"], "lr": found["lr"], **size}
+        for run, found in results.items()
+        for size in found["sizes"]
+    ]
+    return _table(rows, "run", "k", "lr", NoiseSize)
 
 
 def _ablations(results: Results):

@@ -7,6 +7,7 @@ from mbc.claims import (
     NOT_RUN,
     OTHER_SIZE,
     REPRODUCED,
+    TOO_FEW,
     Answer,
     Measured,
     judge_share,
@@ -33,6 +34,9 @@ def judge_mechanism(paper: dict, tables: Tables) -> dict[str, Answer]:
         "transition_width": _width(paper["transition_width"], tables["group_transitions"]),
         "collective": _collective(tables["group_transitions"]),
         "leading_head": _leading_head(tables["leading_heads"]),
+        "saddle": _saddle(tables["curvature"]),
+        "anisotropy": _anisotropy(paper["anisotropy"], tables["curvature"]),
+        "noise_alignment": _noise_alignment(tables["noise_shares"]),
         "coherence": _coherence(paper["coherence"], tables["displacement"]),
     }
 
@@ -96,6 +100,56 @@ def _leading_head(leading: pd.DataFrame) -> Answer:
     ours = Measured(share.value, share.low, share.high, share.n_runs, "; ".join(names))
     rule = f"one first-layer head raises the loss more than every other when zeroed at τ; {rule}"
     return ours, verdict, rule
+
+
+def _saddle(curvatures: pd.DataFrame) -> Answer:
+    plateau = curvatures[curvatures["phase"] == "plateau"]
+    runs = plateau.groupby("run")
+    share, verdict, rule = judge_share([bool(value) for value in runs["negative"].all()])
+    values = ", ".join(f"{run}: {value:.2g}" for run, value in runs["smallest"].mean().items())
+    ours = Measured(share.value, share.low, share.high, share.n_runs, values)
+    return ours, verdict, f"negative beyond residual, rounding and spread of two samples; {rule}"
+
+
+def _anisotropy(paper: dict, curvatures: pd.DataFrame) -> Answer:
+    rule = (
+        f"on the plateau, where the smallest is negative beyond its errors: reproduced from "
+        f"{paper['value']:g}, in its direction only from 10; else by what the ratio is at least"
+    )
+    plateau = curvatures[curvatures["phase"] == "plateau"].groupby("run").first()
+    if plateau.empty:
+        return Measured(None), NOT_RUN, rule
+    known = plateau["anisotropy"].dropna()
+    if known.empty:
+        ours = mean_with_interval(plateau["anisotropy_at_least"])
+        ours = Measured(ours.value, n_runs=ours.n_runs, note="at least; the smallest may be 0")
+    else:
+        ours = mean_with_interval(known)
+    if ours.value >= paper["value"]:
+        return ours, REPRODUCED, rule
+    if known.empty:
+        return ours, TOO_FEW, rule
+    return ours, OTHER_SIZE if ours.value >= 10 else NOT_REPRODUCED, rule
+
+
+def _noise_alignment(shares: pd.DataFrame) -> Answer:
+    """Judge at each run's largest batch size: the share along the largest against the smallest."""
+    rule = (
+        "the share of the noise along the largest eigenvalue's direction is above that of noise "
+        "without direction, and above that along the smallest eigenvalue's, by their intervals"
+    )
+    holds, factors = [], []
+    for _, of_run in shares.groupby("run"):
+        chosen = of_run[of_run["batch_size"] == of_run["batch_size"].max()].set_index("direction")
+        top, bottom = chosen.loc["largest 1"], chosen.loc["smallest"]
+        holds.append(bool(top["low"] > max(1, bottom["high"])))
+        factors.append(
+            f"{top['share_over_isotropic']:.3g} against {bottom['share_over_isotropic']:.3g}"
+        )
+    share, verdict, shared_rule = judge_share(holds)
+    note = "times the isotropic share: " + "; ".join(factors)
+    ours = Measured(share.value, share.low, share.high, share.n_runs, note)
+    return ours, verdict, f"{rule}; {shared_rule}"
 
 
 def _coherence(paper: dict, turns: pd.DataFrame) -> Answer:

@@ -25,7 +25,7 @@ TABLES: dict[str, dict[str, Callable[[Results], pd.DataFrame]]] = {
     "displacement": {"displacement": mechanism.displacements},
     "gradient_noise": {
         "noise_shares": mechanism.noise_shares,
-        "noise_traces": mechanism.noise_traces,
+        "noise_sizes": mechanism.noise_sizes,
     },
 }
 """For each analysis the tables that are made of its results."""

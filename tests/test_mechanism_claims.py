@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from mbc.claims import NOT_REPRODUCED, NOT_RUN, OTHER_SIZE, REPRODUCED
+from mbc.claims import NOT_REPRODUCED, NOT_RUN, OTHER_SIZE, REPRODUCED, TOO_FEW
 from mbc.mechanism_claims import judge_mechanism
 from stages.files import read_yaml
 from tests.conftest import ROOT
@@ -36,6 +36,28 @@ def tables(**changes):
                 for run in runs
                 for phase in ("plateau", "transition", "end")
                 for kind in ("zero", "mean")
+            ]
+        ),
+        "curvature": pd.DataFrame(
+            [
+                {
+                    **{"run": run, "phase": phase, "sample": sample, "smallest": -0.005},
+                    **{"negative": True, "anisotropy": 600.0, "anisotropy_at_least": 500.0},
+                }
+                for run in runs
+                for phase in ("plateau", "end")
+                for sample in ("first", "second")
+            ]
+        ),
+        "noise_shares": pd.DataFrame(
+            [
+                {
+                    **{"run": run, "batch_size": size, "direction": direction},
+                    **{"share_over_isotropic": factor, "low": factor / 1.4, "high": factor * 1.5},
+                }
+                for run in runs
+                for size in (32, 512)
+                for direction, factor in (("smallest", 2.0), ("largest 1", 4000.0))
             ]
         ),
         "displacement": pd.DataFrame(
@@ -107,3 +129,25 @@ def test_incoherent_transitions(paper):
     assert verdicts(paper, displacement=plateau)["coherence"] == NOT_RUN
     weak = turns.assign(cosine=turns["cosine"] / 2)
     assert verdicts(paper, displacement=weak)["coherence"] == OTHER_SIZE
+
+
+def test_a_smallest_eigenvalue_near_0_is_no_saddle(paper):
+    flat = tables()["curvature"].assign(negative=False, anisotropy=None)
+    answers = judge_mechanism(paper, tables(curvature=flat))
+    assert answers["saddle"][1] == NOT_REPRODUCED
+    assert answers["saddle"][0].note == "base-1: -0.005, k10-1: -0.005"
+    assert answers["anisotropy"][1] == REPRODUCED  # at least 500, whatever the sign
+    unknown = verdicts(paper, curvature=flat.assign(anisotropy_at_least=100.0))
+    assert unknown["anisotropy"] == TOO_FEW
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(50.0, OTHER_SIZE), (3.0, NOT_REPRODUCED)])
+def test_a_saddle_that_is_less_anisotropic(paper, ratio, verdict):
+    steep = tables()["curvature"].assign(anisotropy=ratio)
+    assert verdicts(paper, curvature=steep)["anisotropy"] == verdict
+
+
+def test_noise_along_the_smallest_as_well_is_not_aligned(paper):
+    shares = tables()["noise_shares"]
+    shares.loc[shares["direction"] == "smallest", ["share_over_isotropic", "high"]] = 4000.0
+    assert verdicts(paper, noise_shares=shares)["noise_alignment"] == NOT_REPRODUCED
