@@ -252,7 +252,9 @@ def _noise_table(runs: pd.DataFrame, column: str) -> str:
     complete = groups["tau_status"].agg(lambda status: (status == "observed").all())
     rows = {"runs": groups.size()}
     for moment, unit in (("tau", "steps"), ("tau_examples", "examples")):
-        means = np.exp(groups[moment].agg(lambda times: np.log(times.astype(float)).mean()))
+        means = np.exp(
+            groups[moment].agg(lambda times: np.log(times.astype(float).clip(lower=1)).mean())
+        )
         means = means[complete]
         rows[f"τ ({unit})"] = means.map("{:.0f}".format)
         rows[f"ratio ({unit})"] = (means / means.min()).map("{:.2f}".format)

@@ -18,10 +18,8 @@ from stages.files import read_yaml
 
 CONDITIONS = Path("data/conditions")
 FIRST = ["conditions", "datasets", "initial_weights"]
-SIDE_BY_SIDE = [  # a transfer starts from the weights of a training
-    ["train"],
-    ["transfer", "groups", "heads", "curvature", "displacement", "gradient_noise"],
-]
+ANALYSES = ["groups", "heads", "curvature", "displacement", "gradient_noise"]
+SIDE_BY_SIDE = [["train"], ["transfer", *ANALYSES]]  # the latter need the weights of the former
 
 
 def main() -> int:
