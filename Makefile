@@ -23,7 +23,7 @@ bench: .venv/installed
 test: .venv/installed
 	ruff format --check .
 	ruff check .
-	python -m pytest
+	python -m pytest -n $(JOBS) --dist loadscope
 
 format: .venv/installed
 	ruff format .

@@ -1,10 +1,16 @@
 """Figures of the experiments beside the scaling law; see `mbc.figures` for what they share."""
 
 import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
-from mbc.figures import DASHES, MARKERS, colours, draw_means, draw_waiting_times, new_figure
+from mbc.figures import (
+    DASHES,
+    MARKERS,
+    Figure,
+    colours,
+    draw_means,
+    draw_waiting_times,
+    new_figure,
+)
 
 
 def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -> Figure:
@@ -165,6 +171,6 @@ def structured(table: pd.DataFrame) -> Figure:
                     axis.plot(run["step"], run[column], color=shade, linestyle=dash, label=label)
         axis.set_title(f"{fibre} fibres, first character", fontsize="medium")
         axis.set(xscale="log", xlabel="step", ylabel="loss / log k; gaps in nats", ylim=(0, 4))
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_minor_formatter("")
     axes[1].legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from mbc.figures import DASHES, MARKERS, colours, new_figure
+from mbc.figures import DASHES, MARKERS, Figure, colours, new_figure, plt
 
 GROUP_CURVES = {
     "mean_accuracy": ("mean accuracy", "0.6", "-", None),
@@ -82,7 +80,7 @@ def _panels(table: pd.DataFrame) -> tuple[Figure, np.ndarray]:
     return figure, np.atleast_1d(axes)
 
 
-def _random_walks(axis: Axes, table: pd.DataFrame) -> None:
+def _random_walks(axis: plt.Axes, table: pd.DataFrame) -> None:
     """Draw the cosines of random walks of every run."""
     for number, (_, run) in enumerate(table.groupby("run")):
         walk = run.drop_duplicates("fraction").sort_values("fraction")

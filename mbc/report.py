@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from mbc.mechanism_report import mechanism_lines
 from mbc.settings import NOISE_SWEEPS
 
 FIGURES = (
@@ -120,6 +121,7 @@ def report(
     effects: dict,
     claims: dict,
     sweeps: dict[str, pd.DataFrame],
+    mechanism: dict[str, pd.DataFrame],
     summary: dict,
     scale: float,
     plots: str,
@@ -133,6 +135,7 @@ def report(
         effects: the metrics of the other experiments.
         claims: the judged claims by name.
         sweeps: of `mbc.runs.all_sweeps`.
+        mechanism: tables of `mbc.mechanism` by name.
         summary: of `mbc.summary.summarise`.
         scale: factor on every n_b.
         plots: folder of the figures, relative to the report.
@@ -149,6 +152,8 @@ def report(
         *(_noise_table(sweeps[name], column) for name, column in NOISE_SWEEPS.items()),
         "## Forward, backward, transfer",
         _direction_table(effects),
+        "## Inside the followed runs",
+        mechanism_lines(mechanism).to_markdown(index=False),
         *(
             f"## {title}\n\n{text}\n\n![{title}]({plots}/{name}.png)\n\n"
             f"Numbers: [{name}.csv]({plots}/{name}.csv)"

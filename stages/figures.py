@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from mbc import (
     curvature_figures,
@@ -166,7 +165,7 @@ def _threshold_row(threshold: str, fit: dict) -> dict:
 
 
 def _write(
-    plots: Path, name: str, table: pd.DataFrame, draw: Callable[[pd.DataFrame], Figure]
+    plots: Path, name: str, table: pd.DataFrame, draw: Callable[[pd.DataFrame], figures.Figure]
 ) -> None:
     """Write a figure and its table; a figure of an experiment without runs is left out."""
     if not table.empty:

@@ -9,6 +9,7 @@ from mbc.runs import all_sweeps, read_run_table
 from mbc.settings import Sweeps
 from mbc.summary import summarise
 from stages.files import read_json, read_yaml, refusing, write_json, write_text
+from stages.tables import read_tables
 
 
 def main(
@@ -17,6 +18,7 @@ def main(
     scaling_file: str,
     effects_file: str,
     claims_file: str,
+    mechanism_folder: str,
     plots_folder: str,
     summary_file: str,
     report_file: str,
@@ -31,8 +33,9 @@ def main(
     settings = parse(Sweeps, params["sweeps"], "sweeps")
     sweeps = all_sweeps(table, settings, params["scale"])
     drawn = [path.stem for path in Path(plots_folder).glob("*.png")]
-    arguments = (scaling, effects, claims, sweeps, summary, params["scale"], plots_folder, drawn)
-    text = report(table, *arguments)
+    mechanism = read_tables(Path(mechanism_folder))
+    arguments = (scaling, effects, claims, sweeps, mechanism, summary, params["scale"])
+    text = report(table, *arguments, plots_folder, drawn)
     write_text(Path(report_file), text)
 
 

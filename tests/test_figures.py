@@ -81,5 +81,5 @@ def test_censored_runs_are_drawn_as_such():
 def test_no_display_and_no_backend_from_outside_is_needed(backend):
     environment = {**os.environ, "MPLBACKEND": backend}
     environment.pop("DISPLAY", None)
-    code = "import mbc.figures, matplotlib; assert matplotlib.get_backend().lower() == 'agg'"
+    code = "import stages.figures, matplotlib; assert matplotlib.get_backend().lower() == 'agg'"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

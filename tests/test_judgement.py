@@ -3,12 +3,13 @@ from dataclasses import asdict
 
 import pandas as pd
 import pytest
-from conftest import ROOT
 
 from mbc.claims import NOT_REPRODUCED, NOT_RUN, OTHER_SIZE, REPRODUCED, TOO_FEW, VERDICTS
 from mbc.judgement import judge_all
 from mbc.runs import RANDOM_WEIGHTS
 from stages.files import read_yaml
+from tests.conftest import ROOT
+from tests.test_mechanism_claims import tables
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def verdicts(claims):
 
 
 def test_every_claim_of_the_paper_has_a_verdict_and_a_rule(paper):
-    claims = judge_all(paper, table(), scaling(), effects())
+    claims = judge_all(paper, table(), scaling(), effects(), tables())
     assert [claim.name for claim in claims] == list(paper)
     assert len(claims) >= 20
     assert all(claim.verdict in VERDICTS and claim.rule and claim.section for claim in claims)
@@ -96,7 +97,7 @@ def test_every_claim_of_the_paper_has_a_verdict_and_a_rule(paper):
 
 
 def test_verdicts_follow_the_numbers(paper):
-    good = verdicts(judge_all(paper, table(), scaling(), effects()))
+    good = verdicts(judge_all(paper, table(), scaling(), effects(), tables()))
     assert good["plateau_height"] == REPRODUCED
     assert good["marginal_first"] == REPRODUCED
     assert good["marginal_first_strict"] == NOT_REPRODUCED
@@ -109,12 +110,15 @@ def test_verdicts_follow_the_numbers(paper):
     assert good["forward_slower"] == good["transfer"] == REPRODUCED
     assert good["forward_slower_by_character"] == TOO_FEW
     assert good["linear"] == NOT_REPRODUCED
-    assert good["saddle"] == good["learning_rate_limit"] == NOT_RUN
-    two = verdicts(judge_all(paper, table()[:2], scaling(), effects()))
+    assert good["saddle"] == good["coherence"] == REPRODUCED
+    assert good["learning_rate_limit"] == NOT_RUN
+    two = verdicts(judge_all(paper, table()[:2], scaling(), effects(), tables()))
     assert two["seed_variation"] == TOO_FEW
 
     late = table(plateau_reached=900.0, plateau_ratio=1.2, onset=900.0, lead_fraction=-0.1)
-    bad = verdicts(judge_all(paper, late, scaling(0.8, (0.7, 0.9), False), effects("falling", 0.5)))
+    bad = verdicts(
+        judge_all(paper, late, scaling(0.8, (0.7, 0.9), False), effects("falling", 0.5), tables())
+    )
     for name in (
         *("plateau_forms_early", "marginal_first", "two_regimes"),
         *("exponent_above_1", "learning_rate_monotone"),
@@ -130,26 +134,28 @@ def test_verdicts_follow_the_numbers(paper):
 def test_the_learning_rates_that_the_paper_compares_are_compared(paper, fast, verdict):
     runs = table().assign(lr=[3e-4, 2e-3, 5e-3, 5e-3], tau=[1000.0, fast, 9e9, 9e9])
     runs["tau_status"] = ["observed", "observed", "censored", "diverged"]
-    found = verdicts(judge_all(paper, runs, scaling(), effects()))
+    found = verdicts(judge_all(paper, runs, scaling(), effects(), tables()))
     assert found["learning_rate_ratio"] == verdict
     assert found["learning_rate_limit"] == REPRODUCED
 
 
 def test_the_strict_marginal_is_reproduced_where_it_was_learned(paper):
     learned = table(marginal_status="observed")
-    found = verdicts(judge_all(paper, learned, scaling(), effects()))
+    found = verdicts(judge_all(paper, learned, scaling(), effects(), tables()))
     assert found["marginal_first_strict"] == REPRODUCED
 
 
 def test_nothing_observed_is_no_crash(paper):
     empty = table(tau_status="diverged")
-    found = verdicts(judge_all(paper, empty, scaling(None), effects(None, None)))
+    found = verdicts(judge_all(paper, empty, scaling(None), effects(None, None), tables()))
     assert found["exponent"] == found["learning_rate_monotone"] == TOO_FEW
     assert found["plateau_forms_early"] == NOT_RUN
 
 
 def test_three_seeds_give_a_variation(paper):
     runs = table().assign(tau=[100.0, 150.0, 200.0, 250.0])
-    found = {c.name: c for c in judge_all(paper, runs, scaling(), effects())}["seed_variation"]
+    found = {c.name: c for c in judge_all(paper, runs, scaling(), effects(), tables())}[
+        "seed_variation"
+    ]
     assert found.ours.value == pytest.approx(64.55 / 175, abs=1e-3)
     assert found.verdict == REPRODUCED

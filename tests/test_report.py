@@ -7,6 +7,7 @@ from mbc.report import FIGURES, report, run_lines
 from mbc.runs import RANDOM_WEIGHTS
 from mbc.settings import NOISE_SWEEPS
 from mbc.summary import summarise
+from tests.test_mechanism_report import mechanism
 
 DRAWN = [name for name, _, _ in FIGURES if name != "linear"]
 
@@ -130,7 +131,8 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     varied = {"lr": [1e-3, 1e-2], "batch_size": [64, 128], "label_noise": [0.0, 0.1]}
     sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], **varied)
     sweeps = dict.fromkeys(NOISE_SWEEPS, sweep)
-    text = report(table, scaling, effects, claims, sweeps, summary, 0.1, "plots", DRAWN)
+    arguments = (scaling, effects, claims, sweeps, mechanism(), summary, 0.1)
+    text = report(table, *arguments, "plots", DRAWN)
     assert "no transition in a run" in text
     assert "38400" in text
     for name, _, _ in FIGURES:
