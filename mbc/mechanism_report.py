@@ -77,8 +77,11 @@ def _curvature(table: pd.DataFrame) -> dict[str, str]:
                 for _, sample in of_phase.iterrows()
             )
             rows[f"{end} eigenvalue, {phase}, two samples"] = values
+        smallest = f"smallest eigenvalue, {phase}, two samples"
         if not of_phase["negative"].all():
-            rows[f"smallest eigenvalue, {phase}, two samples"] += "; not distinguishable from 0"
+            rows[smallest] += "; not distinguishable from 0"
+        transferred = of_phase["transferred"].iloc[0]
+        rows[smallest] += f"; the first one's direction on the second sample {transferred:.3g}"
     return rows
 
 

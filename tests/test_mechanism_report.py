@@ -16,6 +16,7 @@ def mechanism(verdict="leader", negative=True):
     eigenvalues = {
         **{"phase": "plateau", "largest": 2.8, "largest_residual": 0.01, "smallest": -0.5},
         **{"smallest_residual": 0.02, "smallest_converged": True, "negative": negative},
+        "transferred": -0.1,
     }
     share = {"batch_size": 512, "share_over_isotropic": 4000.0, "low": 3000.0, "high": 6000.0}
     return {
@@ -68,7 +69,8 @@ def test_what_cannot_be_told_is_said():
     tie = found["leading head, zero ablation, transition"]
     assert tie == "tie of L0H3 L0H1: 1.72, next 1.07 nats"
     smallest = found["smallest eigenvalue, plateau, two samples"]
-    assert smallest.endswith("; not distinguishable from 0")
+    assert "; not distinguishable from 0; the first one's direction" in smallest
+    assert smallest.endswith("on the second sample -0.1")
     never = mechanism()
     never["group_transitions"] = never["group_transitions"].assign(width=None, statement="Never.")
     assert texts(never)["width of the groups' transition / mean time until solved"] == "Never."
