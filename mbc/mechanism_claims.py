@@ -104,11 +104,16 @@ def _leading_head(leading: pd.DataFrame) -> Answer:
 
 def _saddle(curvatures: pd.DataFrame) -> Answer:
     plateau = curvatures[curvatures["phase"] == "plateau"]
-    runs = plateau.groupby("run")
-    share, verdict, rule = judge_share([bool(value) for value in runs["negative"].all()])
-    values = ", ".join(f"{run}: {value:.2g}" for run, value in runs["smallest"].mean().items())
-    ours = Measured(share.value, share.low, share.high, share.n_runs, values)
-    return ours, verdict, f"negative beyond residual, rounding and spread of two samples; {rule}"
+    holds, values = [], []
+    for run, of_run in plateau.groupby("run"):
+        transferred = of_run["transferred"].iloc[0]
+        holds.append(bool(of_run["negative"].all() and transferred < 0))
+        smallest = of_run["smallest"].mean()
+        values.append(f"{run}: {smallest:.2g}, on other examples {transferred:.2g}")
+    share, verdict, rule = judge_share(holds)
+    ours = Measured(share.value, share.low, share.high, share.n_runs, "; ".join(values))
+    both = "negative beyond residual, rounding and spread of two samples, and its direction curved "
+    return ours, verdict, f"{both}downward on examples that did not choose it; {rule}"
 
 
 def _anisotropy(paper: dict, curvatures: pd.DataFrame) -> Answer:

@@ -43,6 +43,7 @@ def tables(**changes):
                 {
                     **{"run": run, "phase": phase, "sample": sample, "smallest": -0.005},
                     **{"negative": True, "anisotropy": 600.0, "anisotropy_at_least": 500.0},
+                    "transferred": -0.004,
                 }
                 for run in runs
                 for phase in ("plateau", "end")
@@ -135,10 +136,15 @@ def test_a_smallest_eigenvalue_near_0_is_no_saddle(paper):
     flat = tables()["curvature"].assign(negative=False, anisotropy=None)
     answers = judge_mechanism(paper, tables(curvature=flat))
     assert answers["saddle"][1] == NOT_REPRODUCED
-    assert answers["saddle"][0].note == "base-1: -0.005, k10-1: -0.005"
+    assert answers["saddle"][0].note.startswith("base-1: -0.005, on other examples -0.004; k10")
     assert answers["anisotropy"][1] == REPRODUCED  # at least 500, whatever the sign
     unknown = verdicts(paper, curvature=flat.assign(anisotropy_at_least=100.0))
     assert unknown["anisotropy"] == TOO_FEW
+
+
+def test_a_direction_of_one_sample_alone_is_no_saddle(paper):
+    own = tables()["curvature"].assign(transferred=0.2)
+    assert verdicts(paper, curvature=own)["saddle"] == NOT_REPRODUCED
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(50.0, OTHER_SIZE), (3.0, NOT_REPRODUCED)])
