@@ -14,6 +14,8 @@ def mechanism_lines(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         tables: of `mbc.mechanism` by name.
     """
     columns = {}
+    noise = tables["noise_shares"]
+    batch_size = noise.groupby("run")["batch_size"].max().min()  # of those that all runs have
     for run in tables["groups"]["run"].unique():
         own = {name: table[table["run"] == run] for name, table in tables.items()}
         columns[run] = {
@@ -21,7 +23,7 @@ def mechanism_lines(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
             **_heads(own["leading_heads"]),
             **_curvature(own["curvature"]),
             **_cosines(own["displacement"]),
-            **_noise(own["noise_shares"]),
+            **_noise(own["noise_shares"], batch_size),
         }
     return pd.DataFrame(columns).fillna("").rename_axis("measured").reset_index()
 
@@ -72,7 +74,7 @@ def _curvature(table: pd.DataFrame) -> dict[str, str]:
             continue
         for end in ("largest", "smallest"):
             values = ", ".join(
-                f"{sample[end]:.3g} ± {sample[f'{end}_residual']:.1g}"
+                f"{sample[end]:.3g} ± {max(sample[f'{end}_residual'], sample['rounding']):.1g}"
                 + ("" if sample[f"{end}_converged"] else " (not converged)")
                 for _, sample in of_phase.iterrows()
             )
@@ -96,10 +98,7 @@ def _cosines(table: pd.DataFrame) -> dict[str, str]:
     return rows
 
 
-def _noise(table: pd.DataFrame) -> dict[str, str]:
-    if table.empty:
-        return {}
-    size = table["batch_size"].max()
+def _noise(table: pd.DataFrame, size: int) -> dict[str, str]:
     return {
         f"noise along the {share['direction']} eigenvalue's direction / isotropic, batch {size}": (
             f"{share['share_over_isotropic']:.3g} [{share['low']:.3g}, {share['high']:.3g}]"

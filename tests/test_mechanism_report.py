@@ -16,7 +16,7 @@ def mechanism(verdict="leader", negative=True):
     eigenvalues = {
         **{"phase": "plateau", "largest": 2.8, "largest_residual": 0.01, "smallest": -0.5},
         **{"smallest_residual": 0.02, "smallest_converged": True, "negative": negative},
-        "transferred": -0.1,
+        **{"transferred": -0.1, "rounding": 1e-6},
     }
     share = {"batch_size": 512, "share_over_isotropic": 4000.0, "low": 3000.0, "high": 6000.0}
     return {
