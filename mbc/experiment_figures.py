@@ -29,9 +29,7 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
         axis.set(yscale="log", xlabel=name, ylabel=f"waiting time τ ({unit})")
         if logarithmic:
             axis.set_xscale("log")
-        ticks = sorted(runs[x].unique())
-        axis.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=30)
-        axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+        _ticks_at_values(axis, runs[x], rotation=30)
     axes[0].legend()
     return figure
 
@@ -59,10 +57,8 @@ def cascade(runs: pd.DataFrame) -> Figure:
         draw_means(axis, runs, "k", moment, status=status, colour=colour, dash=dash)
         style = {"status": status, "colour": colour, "marker": marker, "label": name}
         draw_waiting_times(axis, runs, "k", moment, **style)
-    ticks = sorted(runs["k"].unique())
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="step")
-    axis.set_xticks(ticks, [f"{k}" for k in ticks])
-    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+    _ticks_at_values(axis, runs["k"])
     axis.legend(fontsize="small")
     return figure
 
@@ -120,10 +116,8 @@ def directions(runs: pd.DataFrame) -> Figure:
             draw_means(axis, of_kind, "k", moment, status=status, colour=colour, dash=dash)
             style = {"status": status, "colour": colour, "marker": marker, "label": kind}
             draw_waiting_times(axis, of_kind, "k", moment, **style)
-        ticks = sorted(runs["k"].unique())
         axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time (steps)")
-        axis.set_xticks(ticks, [f"{k}" for k in ticks])
-        axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+        _ticks_at_values(axis, runs["k"])
         axis.set_title(title, fontsize="medium")
     axes[0].legend(fontsize="small")
     return figure
@@ -174,3 +168,10 @@ def structured(table: pd.DataFrame) -> Figure:
         axis.xaxis.set_minor_formatter("")
     axes[1].legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
+
+
+def _ticks_at_values(axis, values: pd.Series, rotation: float = 0) -> None:
+    """Put the ticks of the horizontal axis at the different values, and nowhere else."""
+    ticks = sorted(values.unique())
+    axis.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=rotation)
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
