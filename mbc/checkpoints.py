@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import pandas as pd
+
 from mbc.transitions import Moment
 
 
@@ -20,17 +22,21 @@ class Chosen:
     phase: str
 
 
-PHASES = {"plateau": (0.0, 0.75), "transition": (0.75, 1.25), "end": (1.25, float("inf"))}
-"""Phases of a run by step / tau: above the first number, up to the second."""
+PHASES = {"plateau": 0.75, "transition": 1.25, "end": float("inf")}
+"""Phases of a run in their order, each up to this fraction of tau."""
 
 PHASE_CENTRES = {"plateau": 0.5, "transition": 1.0, "end": float("inf")}
 """The fraction of tau at which a phase is looked at if only one checkpoint of it is; the end is the
 last one."""
 
 
+NEAR = 0.1
+"""A checkpoint stands for a fraction of tau if it lies within this of it."""
+
+
 def phase_of(fraction: float) -> str:
     """Return the phase of a moment, given as a fraction of tau."""
-    return next(phase for phase, (_, end) in PHASES.items() if fraction <= end)
+    return next(phase for phase, end in PHASES.items() if fraction <= end)
 
 
 def choose(steps: list[int], tau: Moment, fractions: list[float]) -> list[Chosen]:
@@ -59,3 +65,15 @@ def choose_phases(steps: list[int], tau: Moment) -> dict[str, Chosen]:
     for chosen in choose(steps, tau, list(PHASE_CENTRES.values())):
         found.setdefault(chosen.phase, chosen)
     return found
+
+
+def at_fraction(table: pd.DataFrame, fraction: float) -> pd.DataFrame:
+    """Return for each run the row of the checkpoint nearest to a fraction of tau, if one is near.
+
+    Args:
+        table: a row for each ``run`` and checkpoint, with the checkpoint's ``fraction`` of tau.
+        fraction: of tau; see `NEAR`.
+    """
+    distance = (table["fraction"] - fraction).abs()
+    nearest = distance.groupby(table["run"]).idxmin()
+    return table.loc[nearest[distance.loc[nearest].to_numpy() <= NEAR]]

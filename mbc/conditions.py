@@ -158,6 +158,11 @@ def check_transfers(conditions: dict[str, Condition], transfers: list[str]) -> N
                 )
 
 
+def in_full_precision(condition: Condition) -> Condition:
+    """Return the condition with all products in float32, as analyses take them."""
+    return condition.model_copy(update={"precision": "float32"})
+
+
 def run_name(condition: str, seed: int) -> str:
     """Return the name of a run, as in its stage ``train@<run>`` and its folder."""
     return f"{condition}-{seed}"

@@ -2,7 +2,8 @@
 
 An eigenvalue near 0 is easily an accident of the sample or of rounding. So every value comes with
 the residual of its eigenvector, the error of its float32 products and the same on a second sample,
-and the smallest counts as negative only beyond all three.
+and the smallest counts as negative only beyond all three, and only if its direction curves downward
+on examples that did not choose it.
 """
 
 import math
@@ -13,9 +14,9 @@ import numpy as np
 import torch
 from scipy.linalg import eigh_tridiagonal
 
-from mbc.conditions import Condition
+from mbc.conditions import Condition, in_full_precision
 from mbc.model import Weights
-from mbc.network import network_of
+from mbc.network import leaves, network_of
 from mbc.task import Sequences, generator
 from mbc.training import batch_loss, training_tree
 
@@ -45,7 +46,7 @@ class Eigenpairs:
 
     Attributes:
         values: the most negative one, then the largest ones, the largest last.
-        residuals: ||H v - value v|| of each; an eigenvalue lies within it.
+        residuals: ||H v - value v|| of each, by one more product; an eigenvalue lies within it.
         vectors: unit vectors, [values, n], float32.
         products: products with the matrix that were taken.
     """
@@ -95,7 +96,7 @@ class Curvature:
         transferred: curvature of the second sample along the first one's most negative direction,
             v' H v: near ``first.smallest`` if the direction is the task's and not the sample's.
         negative: whether ``smallest`` is below 0 by more than residual, rounding and spread
-            together, on both samples.
+            together, on both samples, and ``transferred`` is below 0, too.
         anisotropy: mean largest / size of the mean smallest eigenvalue; None unless negative.
         anisotropy_at_least: mean largest eigenvalue / (size of the more negative smallest one plus
             its errors): what the anisotropy is at least, whatever the sign.
@@ -144,9 +145,8 @@ def hessian_product(
         device: where to compute.
         dtype: of weights and products.
     """
-    leaves = {name: w.to(device, dtype).requires_grad_() for name, w in _fresh(weights).items()}
-    network = network_of(condition.model_copy(update={"precision": "float32"}), leaves)
-    parameters = list(leaves.values())
+    network = network_of(in_full_precision(condition), leaves(weights, device, dtype))
+    parameters = list(network.weights.values())
     parts = [
         examples[first : first + EXAMPLES_AT_ONCE]
         for first in range(0, len(examples), EXAMPLES_AT_ONCE)
@@ -216,11 +216,17 @@ def extreme_eigenpairs(
     chosen = [0, *range(max(1, len(values) - n_largest), len(values))]
     vectors = (known.T @ small[:, chosen].astype(np.float32)).T
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    # the recurrence's own residuals do not see rounding: they fall below any float32 product's
+    images = [product(vector.astype(float)) for vector in vectors]
+    rayleigh = [float(v @ image) for v, image in zip(vectors, images, strict=True)]
     return Eigenpairs(
-        values=tuple(float(values[i]) for i in chosen),
-        residuals=tuple(float(residuals[i]) for i in chosen),
+        values=tuple(rayleigh),
+        residuals=tuple(
+            float(np.linalg.norm(image - value * vector))
+            for image, value, vector in zip(images, rayleigh, vectors, strict=True)
+        ),
         vectors=vectors,
-        products=len(diagonal),
+        products=len(diagonal) + len(chosen),
     )
 
 
@@ -267,16 +273,20 @@ def conclude(first: SampleCurvature, second: SampleCurvature, transferred: float
     spread = abs(first.smallest - second.smallest)
     errors = [s.smallest_residual + s.rounding + spread for s in (first, second)]
     smallest = [first.smallest, second.smallest]
-    negative = all(value + error < 0 for value, error in zip(smallest, errors, strict=True))
+    beyond = all(value + error < 0 for value, error in zip(smallest, errors, strict=True))
+    negative = beyond and transferred < 0
     largest = (first.largest + second.largest) / 2
     mean = sum(smallest) / 2
     bound = max(abs(value) + error for value, error in zip(smallest, errors, strict=True))
-    statement = (
-        f"The smallest eigenvalue is {mean:.2g}, negative beyond its errors."
-        if negative
-        else f"The smallest eigenvalue, {mean:.2g}, is not distinguishable from 0 "
-        f"(errors {max(errors):.2g})."
-    )
+    if negative:
+        statement = f"The smallest eigenvalue is {mean:.2g}, negative beyond its errors."
+    else:
+        statement = f"The smallest eigenvalue, {mean:.2g}, is not distinguishable from 0 "
+        statement += (
+            f"(along its direction the other sample's curvature is {transferred:.2g})."
+            if beyond
+            else f"(errors {max(errors):.2g})."
+        )
     return Curvature(
         first=first,
         second=second,
@@ -311,10 +321,6 @@ def _converged(values: np.ndarray, residuals: np.ndarray, n_largest: int) -> boo
         and residuals[0] <= SMALLEST_TOLERANCE * abs(values[0])
         and math.isfinite(values[0])
     )
-
-
-def _fresh(weights: Weights) -> Weights:
-    return {name: weight.detach().clone() for name, weight in weights.items()}
 
 
 def _unflatten(vector: torch.Tensor, like: list[torch.Tensor]) -> list[torch.Tensor]:

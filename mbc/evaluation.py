@@ -146,9 +146,14 @@ def draw_sample(data: Sequences, size: int, seed: int, device: torch.device) -> 
     return EvaluationSample(tree, torch.from_numpy(answers).to(device))
 
 
-@torch.no_grad()
 def evaluate(network: Network, sample: EvaluationSample) -> Evaluation:
     """Measure a network on a sample; the network is left as it is."""
+    return evaluate_examples(network, sample)[0]
+
+
+@torch.no_grad()
+def evaluate_examples(network: Network, sample: EvaluationSample) -> tuple[Evaluation, Tensor]:
+    """Return what `evaluate` does, and the candidate loss of each example, [examples]."""
     *_, first, behind_own, behind_shuffled = network.logits(sample.tree)
     n, n_candidates, _ = sample.answers.shape
     first = first.unflatten(0, (3, n))
@@ -165,7 +170,7 @@ def evaluate(network: Network, sample: EvaluationSample) -> Evaluation:
 
     probabilities = first[0, :, 0, 0].double().softmax(-1)
     in_fibre = torch.zeros_like(probabilities).scatter_(1, sample.answers[:, :, 0], 1.0)
-    return Evaluation(
+    evaluation = Evaluation(
         candidate_loss=candidate_losses.mean().item(),
         candidate_loss_error=candidate_losses.std(correction=0).item() / math.sqrt(n),
         candidate_accuracy=(scores.argmax(-1) == 0).double().mean().item(),
@@ -177,6 +182,7 @@ def evaluate(network: Network, sample: EvaluationSample) -> Evaluation:
         z_gap_string=string_rise[0],
         b_gap_string=string_rise[1],
     )
+    return evaluation, candidate_losses
 
 
 def _losses(logits: Tensor, answers: Tensor) -> Tensor:

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from scipy import stats
 
-from mbc.conditions import Condition
+from mbc.conditions import Condition, in_full_precision
 from mbc.model import Weights
-from mbc.network import network_of
+from mbc.network import leaves, network_of
 from mbc.task import Sequences, generator
 from mbc.training import batch_loss, training_tree
 
@@ -24,13 +24,15 @@ class BatchGradients:
     """What is kept of the gradients of many mini-batches of one size.
 
     Attributes:
-        batch_size: examples in each.
+        batch_size: examples in each, drawn without repetition.
+        dataset_size: examples that they are drawn from.
         squares: squared norm of each batch's gradient, [batches].
         projections: along each direction, [batches, directions].
         mean_square: squared norm of the mean of all.
     """
 
     batch_size: int
+    dataset_size: int
     squares: np.ndarray
     projections: np.ndarray
     mean_square: float
@@ -69,9 +71,12 @@ class NoiseSize:
         batch_size: examples in a batch.
         batches: batches behind the estimate.
         trace: of the covariance of the mini-batch gradient.
+        independent_trace: the same if the examples of a batch were drawn independently: without
+            repetition it is smaller by the factor (D - batch size) / (D - 1).
         signal: squared norm of the mean gradient, noise subtracted; may come out below 0.
-        noise_scale: batch size * trace / signal, in examples: the batch size at which noise and
-            signal are equal (McCandlish et al. 2018, arXiv:1812.06162); None without signal.
+        noise_scale: batch size * independent trace / signal, in examples: the batch size at which
+            noise and signal are equal (McCandlish et al. 2018, arXiv:1812.06162); None without
+            signal.
         step_noise: lr^2 * trace, the variance that one step of plain gradient descent would add;
             AdamW divides by its second moment, so only ratios between runs mean something.
         temperature: lr / batch size.
@@ -80,6 +85,7 @@ class NoiseSize:
     batch_size: int
     batches: int
     trace: float
+    independent_trace: float
     signal: float
     noise_scale: float | None
     step_noise: float
@@ -110,8 +116,7 @@ def batch_gradients(
         seed: of the draws.
         device: where to compute.
     """
-    leaves = {name: w.detach().clone().to(device).requires_grad_() for name, w in weights.items()}
-    network = network_of(condition.model_copy(update={"precision": "float32"}), leaves)
+    network = network_of(in_full_precision(condition), leaves(weights, device))
     along = torch.from_numpy(directions).to(device)
     rng = generator(seed, f"gradient noise at batch size {batch_size}")
     total = torch.zeros(along.shape[1], dtype=torch.float64, device=device)
@@ -119,13 +124,15 @@ def batch_gradients(
     for _ in range(batches):
         batch = rng.choice(len(data.tokens), size=batch_size, replace=False)
         loss = batch_loss(network, *training_tree(data, batch, batch, device))
-        parts = torch.autograd.grad(loss, list(leaves.values()))
+        parts = torch.autograd.grad(loss, list(network.weights.values()))
         gradient = torch.cat([part.flatten() for part in parts])
         total += gradient
         squares.append(gradient.double().square().sum().item())
         projections.append((along @ gradient).double().cpu().numpy())
     mean_square = (total / batches).square().sum().item()
-    return BatchGradients(batch_size, np.array(squares), np.array(projections), mean_square)
+    return BatchGradients(
+        batch_size, len(data.tokens), np.array(squares), np.array(projections), mean_square
+    )
 
 
 def noise_size(found: BatchGradients, lr: float) -> NoiseSize:
@@ -137,13 +144,15 @@ def noise_size(found: BatchGradients, lr: float) -> NoiseSize:
     """
     n = len(found.squares)
     trace = _trace(found)
+    independent = trace * (found.dataset_size - 1) / max(1, found.dataset_size - found.batch_size)
     signal = found.mean_square - trace / n
     return NoiseSize(
         batch_size=found.batch_size,
         batches=n,
         trace=trace,
+        independent_trace=independent,
         signal=signal,
-        noise_scale=found.batch_size * trace / signal if signal > 0 else None,
+        noise_scale=found.batch_size * independent / signal if signal > 0 else None,
         step_noise=lr**2 * trace,
         temperature=lr / found.batch_size,
     )
@@ -184,14 +193,13 @@ def noise_shares(
 
 
 def batch_size_slope(sizes: list[NoiseSize]) -> float | None:
-    """Return the slope of log trace on log batch size; None for a single size.
+    """Return the slope of log independent trace on log batch size; None for a single size.
 
-    -1 if examples are drawn independently; steeper where a batch is a large part of the dataset,
-    since it is drawn without repetition.
+    -1 unless something is wrong: it checks the estimates of the trace against each other.
     """
     if len(sizes) < 2:
         return None
-    logs = [[math.log(s.batch_size) for s in sizes], [math.log(s.trace) for s in sizes]]
+    logs = [[math.log(s.batch_size) for s in sizes], [math.log(s.independent_trace) for s in sizes]]
     return float(stats.linregress(*logs).slope)
 
 

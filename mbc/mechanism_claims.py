@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from mbc.checkpoints import at_fraction
 from mbc.claims import (
     NOT_REPRODUCED,
     NOT_RUN,
@@ -16,9 +17,6 @@ from mbc.claims import (
 
 Tables = dict[str, pd.DataFrame]
 """The tables of `mbc.mechanism` by name."""
-
-NEAR = 0.1
-"""Checkpoints stand for a fraction of tau if they lie within this of it."""
 
 
 def judge_mechanism(paper: dict, tables: Tables) -> dict[str, Answer]:
@@ -41,22 +39,15 @@ def judge_mechanism(paper: dict, tables: Tables) -> dict[str, Answer]:
     }
 
 
-def _at(curves: pd.DataFrame, fraction: float) -> pd.DataFrame:
-    """Return for each run the checkpoint nearest to a fraction of tau, if one is near."""
-    distance = (curves["fraction"] - fraction).abs()
-    nearest = distance.groupby(curves["run"]).idxmin()
-    return curves.loc[nearest[distance.loc[nearest].to_numpy() <= NEAR]]
-
-
 def _half_tau(curves: pd.DataFrame) -> Answer:
-    *shares, rule = judge_share((_at(curves, 0.5)["share_solved"] == 0).tolist())
+    *shares, rule = judge_share((at_fraction(curves, 0.5)["share_solved"] == 0).tolist())
     return *shares, f"no group at 80% or more; {rule}"
 
 
 def _after_tau(paper: dict, curves: pd.DataFrame) -> Answer:
     rule = "reproduced if the mean over runs is the paper's less 0.03 or more; in its direction "
     rule += "only above a half"
-    reached = _at(curves, 1.5)["share_solved"]
+    reached = at_fraction(curves, 1.5)["share_solved"]
     ours = mean_with_interval(reached)
     if ours.value is None:
         return ours, NOT_RUN, rule
@@ -107,7 +98,7 @@ def _saddle(curvatures: pd.DataFrame) -> Answer:
     holds, values = [], []
     for run, of_run in plateau.groupby("run"):
         transferred = of_run["transferred"].iloc[0]
-        holds.append(bool(of_run["negative"].all() and transferred < 0))
+        holds.append(bool(of_run["negative"].all()))
         smallest = of_run["smallest"].mean()
         values.append(f"{run}: {smallest:.2g}, on other examples {transferred:.2g}")
     share, verdict, rule = judge_share(holds)

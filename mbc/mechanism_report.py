@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from mbc.checkpoints import PHASES
+from mbc.checkpoints import PHASES, at_fraction
 
 GROUP_FRACTIONS = (0.5, 1.0, 1.5)
 
@@ -31,11 +31,11 @@ def mechanism_lines(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def _groups(curve: pd.DataFrame, transition: pd.Series) -> dict[str, str]:
     rows = {}
     for fraction in GROUP_FRACTIONS:
-        point = curve.loc[(curve["fraction"] - fraction).abs().idxmin()]
-        rows[f"groups solved at {fraction:g} τ"] = (
-            f"{point['share_solved']:.0%} (mean accuracy {point['mean_accuracy']:.2f}; "
-            f"{point['independent_share_solved']:.0%} if items were independent)"
-        )
+        for _, point in at_fraction(curve, fraction).iterrows():
+            rows[f"groups solved at {fraction:g} τ"] = (
+                f"{point['share_solved']:.0%} (mean accuracy {point['mean_accuracy']:.2f}; "
+                f"{point['independent_share_solved']:.0%} if items were independent)"
+            )
     if pd.notna(transition["width"]):
         low, high = transition["independent_low"], transition["independent_high"]
         null = f"{low:.2f} to {'beyond' if pd.isna(high) else f'{high:.2f}'}"

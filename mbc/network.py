@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from mbc.conditions import Condition
@@ -54,6 +55,14 @@ def network_of(
         return Network(weights, lambda tree: linear_logits(rounded(), tree, start))
     n_heads = condition.n_heads
     return Network(weights, lambda tree: tree_logits(rounded(), tree, n_heads, edit_heads))
+
+
+def leaves(weights: Weights, device: torch.device, dtype: torch.dtype = torch.float32) -> Weights:
+    """Return copies of weights by which a loss can be differentiated."""
+    return {
+        name: weight.detach().to(device, dtype, copy=True).requires_grad_()
+        for name, weight in weights.items()
+    }
 
 
 def _is_rounded(name: str) -> bool:

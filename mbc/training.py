@@ -20,7 +20,7 @@ from mbc.evaluation import (
     shared_prefix_tree,
 )
 from mbc.model import Segment, Weights
-from mbc.network import Network, network_of
+from mbc.network import Network, leaves, network_of
 from mbc.task import N_CHARACTERS, SELECTOR_LENGTH, Sequences, generator, with_label_noise
 
 Status = Literal["training", "transition_passed", "step_budget_spent", "diverged"]
@@ -28,7 +28,7 @@ Status = Literal["training", "transition_passed", "step_budget_spent", "diverged
 STOP_FRACTION = 0.5
 """A run counts as past its transition when its loss is below this fraction of the plateau's."""
 
-EVALUATION_SHARE = 0.085
+EVALUATION_SHARE = 0.07
 """Evaluations may cost this share of a training, a training step counted as three passes."""
 
 EVALUATIONS_PER_E_FOLD = 20
@@ -135,11 +135,7 @@ def start(condition: Condition, initial_weights: Weights, device: torch.device) 
     These are `mbc.initialisation.initial_weights` or another run's last weights (transfer, section
     5 of the paper).
     """
-    weights = {
-        name: weight.detach().to(device, copy=True).requires_grad_()
-        for name, weight in initial_weights.items()
-    }
-    network = network_of(condition, weights)
+    network = network_of(condition, leaves(initial_weights, device))
     optimizer = torch.optim.AdamW(
         network.weights.values(), lr=condition.lr, weight_decay=condition.weight_decay, fused=True
     )

@@ -36,6 +36,7 @@ from scripts.bench_variants import (
     products_of,
 )
 from stages.files import read_yaml, refusing
+from stages.processor import set_up
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,13 @@ class Way:
 
 
 class Worker:
-    """Another process that measures variants when asked, with a number of threads of its own."""
+    """Another process that measures variants when asked, with a number of threads of its own.
 
-    def __init__(self, condition: Condition, threads: int):
+    What `stages.processor.set_up` does to a process it does to all of it, so the plain loop has
+    processes to itself.
+    """
+
+    def __init__(self, condition: Condition, variants: list[str], threads: int):
         count = str(threads)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "scripts.bench", "worker"],
@@ -64,7 +69,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._send(condition.model_dump())
+        self._send([condition.model_dump(), variants])
 
     def __enter__(self) -> "Worker":
         """Return the worker itself; leaving the block ends the process."""
@@ -98,11 +103,14 @@ class Worker:
 
 
 def work() -> None:
-    """Be the process behind a `Worker`: read a condition, then requests, a line of JSON each."""
+    """Be the process behind a `Worker`: a line of JSON to set it up, then one for each request."""
     answers, sys.stdout = sys.stdout, sys.stderr  # libraries may print, too
-    condition = Condition(**json.loads(sys.stdin.readline()))
+    values, names = json.loads(sys.stdin.readline())
+    if PLAIN not in names:
+        set_up()
+    condition = Condition(**values)
     data = examples_of(condition)
-    variants = {name: Variant(name, condition, data) for name in VARIANTS}
+    variants = {name: Variant(name, condition, data) for name in names}
     for variant in variants.values():
         variant.warm_up()
     print("{}", file=answers, flush=True)
@@ -122,19 +130,22 @@ def measure_rounds(
     """
     timings: dict[tuple[str, Way], list[list[Timing]]] = {}
     with ExitStack() as stack:
-        workers = {
-            way: [stack.enter_context(Worker(condition, way.threads)) for _ in range(way.processes)]
-            for way in ways
-        }
-        for way in ways:
-            for worker in workers[way]:
-                worker.wait_until_ready()
+        workers: dict[tuple[str, Way], list[Worker]] = {}
+        for names in ([PLAIN], [name for name in VARIANTS if name != PLAIN]):
+            for way in ways:
+                started = [
+                    stack.enter_context(Worker(condition, names, way.threads))
+                    for _ in range(way.processes)
+                ]
+                for worker in started:
+                    worker.wait_until_ready()
+                workers |= {(name, way): started for name in names}
         for _ in range(rounds):
             for variant in VARIANTS:
                 for way in ways:
-                    for worker in workers[way]:
+                    for worker in workers[variant, way]:
                         worker.ask(variant, seconds)
-                    together = [worker.answer() for worker in workers[way]]
+                    together = [worker.answer() for worker in workers[variant, way]]
                     timings.setdefault((variant, way), []).append(together)
     return timings
 

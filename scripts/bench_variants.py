@@ -222,8 +222,6 @@ class Variant:
 
     def measure(self, seconds: float) -> Timing:
         """Take steps for some seconds, at least one usual one, after one that is not counted."""
-        # as in stages/train.py; a plain loop does not ask for it
-        torch.use_deterministic_algorithms(self._state is not None)
         next(self._steps)
         if self._state is not None and not self._evaluated:
             self._state.evaluated_at = None  # an evaluation comes with the next step

@@ -3,9 +3,13 @@
 DVC runs one stage after another. Here the stages before training run first, then the trainings
 and the analyses of single runs that are not up to date, side by side, each in a DVC of its own,
 then everything behind them.
+
+Results that Git holds count, as with ``dvc repro --allow-missing``: in a fresh clone, which has no
+weights, only those runs are trained again whose weights something that has changed asks for.
 """
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -19,7 +23,10 @@ from stages.files import read_yaml
 CONDITIONS = Path("data/conditions")
 FIRST = ["conditions", "datasets", "initial_weights"]
 ANALYSES = ["groups", "heads", "curvature", "displacement", "gradient_noise"]
-SIDE_BY_SIDE = [["train"], ["transfer", *ANALYSES]]  # the latter need the weights of the former
+WITH_WEIGHTS = ["transfer", *ANALYSES]
+"""Stages that need the weights of a training."""
+WEIGHTS = Path("data/weights")
+INPUTS = [Path("data/datasets"), Path("data/initial_weights")]
 
 
 def main() -> int:
@@ -41,22 +48,57 @@ def reproduce(jobs: int) -> int:
         0 if everything is up to date at the end, else 1 or the exit status of DVC.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
+    if subprocess.run(["dvc", "repro", "--quiet", "--allow-missing", *FIRST]).returncode:
         return 1
-    for names in SIDE_BY_SIDE:
-        stages = sorted(_changed(names), key=_expected_length, reverse=True)
+    for choose in (
+        lambda: _changed(["train"]),
+        lambda: _trainings_without_weights(_changed(WITH_WEIGHTS)),
+        lambda: _changed(WITH_WEIGHTS),
+    ):
+        stages = sorted(choose(), key=_expected_length, reverse=True)
+        lacking = stages and not all(path.exists() for path in INPUTS)
+        if lacking and subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
+            return 1
         failed = _run_side_by_side(stages, jobs)
         if failed:
             print("Failed:", *failed, sep="\n  ", file=sys.stderr)
             return 1
-    return subprocess.run(["dvc", "repro"]).returncode
+    return subprocess.run(["dvc", "repro", "--allow-missing"]).returncode
 
 
 def _changed(names: list[str]) -> list[str]:
-    """Return the stages made from these by a matrix that DVC would run, in its order."""
-    dry = ["dvc", "repro", "--dry", "--single-item", *names]
-    lines = subprocess.run(dry, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [line.split("'")[1] for line in lines if line.startswith("Running stage '")]
+    """Return the stages made from these by a matrix that have to run, in DVC's order.
+
+    ``dvc repro --dry --allow-missing`` would do, but fails at a stage that lacks its weights.
+    """
+    command = ["dvc", "status", "--json", *names]
+    status = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [
+        stage
+        for stage, changes in json.loads(status).items()
+        if any(_has_to_run(change) for change in changes)
+    ]
+
+
+def _has_to_run(change: dict | str) -> bool:
+    """Return whether more has changed than that a file in no Git is missing here."""
+    if isinstance(change, str):  # the command, or a stage that always runs
+        return True
+    return any(
+        state not in ("deleted", "not in cache")
+        or (kind == "changed outs" and Path(path).parent != WEIGHTS)
+        for kind, files in change.items()
+        for path, state in files.items()
+    )
+
+
+def _trainings_without_weights(stages: list[str]) -> list[str]:
+    """Return the trainings whose weights these stages need and the working directory lacks."""
+    runs = {
+        f"forward_{run}" if kind == "transfer" else run
+        for kind, run in (stage.split("@") for stage in stages)
+    }
+    return [f"train@{run}" for run in sorted(runs) if not (WEIGHTS / run).exists()]
 
 
 def _expected_length(stage: str) -> float:

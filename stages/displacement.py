@@ -3,7 +3,6 @@
 import math
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 from mbc.checkpoints import phase_of
 from mbc.trajectories import (
@@ -14,23 +13,12 @@ from mbc.trajectories import (
     random_walk,
     sampling_error,
 )
-from stages.files import refusing, write_json
-from stages.followed_run import read_followed_run
+from stages.files import refusing
+from stages.followed_run import FollowedRun, write_analysis
 
 
-def main(
-    params_file: str,
-    condition_file: str,
-    dataset_file: str,
-    history_file: str,
-    weights_folder: str,
-    seed: str,
-    metrics_file: str,
-) -> None:
-    """Write the cosines between consecutive displacements beside those of a random walk."""
-    run = read_followed_run(
-        params_file, condition_file, dataset_file, history_file, weights_folder, seed
-    )
+def analyse(run: FollowedRun) -> dict:
+    """Return the cosines between consecutive displacements beside those of a random walk."""
     condition, settings = run.condition, run.settings
     # a multiple by its definition, so that every displacement ends at a checkpoint at any scale
     length = settings.displacement_steps // settings.checkpoint_every * condition.checkpoint_every
@@ -55,9 +43,7 @@ def main(
             row |= asdict(walks[displacement.start])
         rows.append(row)
     counts = parameter_counts(run.weights(steps[0]))
-    results = {
-        "k": condition.k,
-        "tau": asdict(run.tau),
+    return {
         "length": length,
         "batches_per_epoch": batches_per_epoch,
         "parameters": counts,
@@ -68,9 +54,8 @@ def main(
             for phase, cosines in phase_cosines(found, walks, run.tau).items()
         },
     }
-    write_json(Path(metrics_file), results)
 
 
 if __name__ == "__main__":
     with refusing():
-        main(*sys.argv[1:])
+        write_analysis(analyse, *sys.argv[1:])

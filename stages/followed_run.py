@@ -1,9 +1,11 @@
-"""Reading a run that kept checkpoints."""
+"""Reading a run that kept checkpoints, and writing what an analysis makes of it."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
+import torch
 from safetensors.torch import load_file
 
 from mbc.conditions import Condition, parse
@@ -12,7 +14,8 @@ from mbc.settings import MechanismSettings, TransitionSettings
 from mbc.task import Sequences
 from mbc.transitions import Moment, waiting_time
 from stages.examples import read_examples
-from stages.files import checkpoint_name, checkpoint_steps, read_yaml
+from stages.files import checkpoint_name, checkpoint_steps, read_yaml, write_json
+from stages.processor import set_up
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class FollowedRun:
         tau: its waiting time.
         weights_folder: where its checkpoints lie.
         settings: how checkpoints are analysed.
+        device: where to compute.
     """
 
     condition: Condition
@@ -36,6 +40,7 @@ class FollowedRun:
     tau: Moment
     weights_folder: Path
     settings: MechanismSettings
+    device: torch.device
 
     @property
     def steps(self) -> list[int]:
@@ -43,8 +48,8 @@ class FollowedRun:
         return checkpoint_steps(self.weights_folder)
 
     def weights(self, step: int) -> Weights:
-        """Return the weights at a checkpoint, without gradients, on the CPU."""
-        return load_file(self.weights_folder / checkpoint_name(step))
+        """Return the weights at a checkpoint, without gradients, on the device."""
+        return load_file(self.weights_folder / checkpoint_name(step), device=str(self.device))
 
 
 def read_followed_run(
@@ -72,7 +77,21 @@ def read_followed_run(
         tau=waiting_time(history, condition.k, fraction),
         weights_folder=Path(weights_folder),
         settings=parse(MechanismSettings, params["mechanism"], "mechanism"),
+        device=set_up(),
     )
     if not run.steps:
         raise ValueError(f"{weights_folder} holds no checkpoints.")
     return run
+
+
+def write_analysis(analyse: Callable[[FollowedRun], dict], *files: str) -> None:
+    """Write k, the waiting time and what an analysis returns, as a metrics file.
+
+    Args:
+        analyse: function of a run.
+        files: arguments of `read_followed_run`, then the metrics file.
+    """
+    *inputs, metrics_file = files
+    run = read_followed_run(*inputs)
+    results = {"k": run.condition.k, "tau": asdict(run.tau), **analyse(run)}
+    write_json(Path(metrics_file), results)

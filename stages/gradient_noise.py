@@ -2,41 +2,26 @@
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
-
-import torch
 
 from mbc.checkpoints import choose_phases
 from mbc.curvature import disjoint_samples, extreme_eigenpairs, hessian_product
 from mbc.gradient_noise import batch_gradients, batch_size_slope, noise_shares, noise_size
-from stages.files import refusing, write_json
-from stages.followed_run import read_followed_run
+from stages.files import refusing
+from stages.followed_run import FollowedRun, write_analysis
 
 LARGEST = 3
 """How many of the largest eigenvalues' directions are looked at."""
 
 
-def main(
-    params_file: str,
-    condition_file: str,
-    dataset_file: str,
-    history_file: str,
-    weights_folder: str,
-    seed: str,
-    metrics_file: str,
-) -> None:
-    """Write size and shares of the noise on the plateau, for several batch sizes."""
-    run = read_followed_run(
-        params_file, condition_file, dataset_file, history_file, weights_folder, seed
-    )
+def analyse(run: FollowedRun) -> dict:
+    """Return size and shares of the noise on the plateau, for several batch sizes."""
     settings, condition = run.settings, run.condition
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     chosen = choose_phases(run.steps, run.tau)["plateau"]
     weights = run.weights(chosen.step)
     size = sum(weight.numel() for weight in weights.values())
     sample, _ = disjoint_samples(len(run.data.tokens), settings.curvature_examples, run.seed)
     pairs = extreme_eigenpairs(
-        hessian_product(condition, weights, run.data, sample, device),
+        hessian_product(condition, weights, run.data, sample, run.device),
         size,
         settings.curvature_products,
         run.seed,
@@ -54,16 +39,14 @@ def main(
             batch_size,
             settings.noise_batches,
             run.seed,
-            device,
+            run.device,
         )
         sizes.append(noise_size(found, condition.lr))
         shares += noise_shares(found, pairs.values, size)
-    results = {
-        "k": condition.k,
+    return {
         "lr": condition.lr,
         "step": chosen.step,
         "fraction": chosen.fraction,
-        "tau": asdict(run.tau),
         "parameters": size,
         "products": pairs.products,
         "residuals": pairs.residuals,
@@ -71,9 +54,8 @@ def main(
         "sizes": [asdict(found) for found in sizes],
         "shares": [asdict(share) for share in shares],
     }
-    write_json(Path(metrics_file), results)
 
 
 if __name__ == "__main__":
     with refusing():
-        main(*sys.argv[1:])
+        write_analysis(analyse, *sys.argv[1:])

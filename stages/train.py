@@ -3,7 +3,6 @@
 A run that was killed continues from the state that it saved outside its outputs.
 """
 
-import os
 import shutil
 import sys
 import time
@@ -22,6 +21,7 @@ from mbc.training import Checkpoint, start, train
 from stages import saved_state
 from stages.examples import read_examples
 from stages.files import checkpoint_name, read_yaml, refusing, write_json, write_text, write_whole
+from stages.processor import set_up
 
 SECONDS_BETWEEN_SAVES = 20
 
@@ -62,7 +62,7 @@ def _train(
     identity: str,
 ) -> tuple[list[dict], dict]:
     """Train to the end; return history and outcome, and leave the weights in <folder>/weights."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = set_up()
     saved_state.log(folder, f"{device}, {torch.get_num_threads()} threads, identity {identity}")
     data = read_examples(dataset_file, condition)
     state = start(condition, load_file(initial_weights_file), device)
@@ -107,7 +107,5 @@ def _write_weights(path: Path, weights: Weights) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # equal runs on CUDA need it
-    torch.use_deterministic_algorithms(True)
     with refusing():
         main(*sys.argv[1:])

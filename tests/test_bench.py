@@ -1,5 +1,3 @@
-from itertools import islice
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -140,22 +138,18 @@ def test_results_show_medians_ratios_and_shares(capsys):
 
 
 def test_every_variant_takes_steps(condition, data):
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    try:
-        for name in VARIANTS:
-            variant = Variant(name, condition, data)
-            first, second = (variant.measure(0.02) for _ in range(2))
-            assert first.usual > 0
-            assert (second.evaluated > 0) == (name in (OURS, BFLOAT16))
-    finally:
-        torch.use_deterministic_algorithms(deterministic)
+    for name in VARIANTS:
+        variant = Variant(name, condition, data)
+        first, second = (variant.measure(0.02) for _ in range(2))
+        assert first.usual > 0
+        assert (second.evaluated > 0) == (name in (OURS, BFLOAT16))
 
 
 def test_a_worker_measures_and_ends(condition, monkeypatch):
     monkeypatch.chdir(ROOT)
-    with Worker(condition, threads=1) as worker:
+    with Worker(condition, [OURS, OUR_PRODUCTS], threads=1) as worker:
         worker.wait_until_ready()
-        for variant in islice(VARIANTS, 2):
+        for variant in (OURS, OUR_PRODUCTS):
             worker.ask(variant, 0.1)
             assert 0 < worker.answer().usual < 10
         worker.ask("unknown", 0.1)

@@ -149,6 +149,26 @@ def test_negative_means_beyond_residual_rounding_and_spread(first, second, negat
         assert found.anisotropy_at_least == pytest.approx(2 / (0.11 + 0.001 + 0.01))
 
 
+def test_a_direction_that_curves_upward_on_other_examples_is_the_samples_own():
+    found = conclude(sample(-0.1), sample(-0.1), transferred=0.2)
+    assert not found.negative
+    assert found.anisotropy is None
+    assert "not distinguishable from 0" in found.statement
+    assert "0.2" in found.statement
+
+
+def test_residuals_do_not_fall_below_the_rounding_of_products():
+    rng = np.random.default_rng(0)
+    diagonal = np.linspace(0, 1, 30)
+    diagonal[0] = -3
+
+    def rounded(vector):
+        return diagonal * vector + 1e-3 * rng.standard_normal(30) / np.sqrt(30)
+
+    pairs = extreme_eigenpairs(rounded, 30, 30, seed=0)
+    assert min(pairs.residuals) > 2e-4
+
+
 def test_samples_have_no_common_example():
     one, other = disjoint_samples(101, 2048, seed=0)
     assert len(one) == len(other) == 50

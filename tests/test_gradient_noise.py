@@ -15,13 +15,15 @@ N = 50
 VARIANCES = np.array([40.0, 4.0, *[1.0] * (N - 2)])
 
 
-def synthetic(batch_size, batches=4000, seed=0):
+def synthetic(batch_size, batches=4000, seed=0, dataset_size=10**9):
     """Gradients with mean 2 along the first entry, covariance VARIANCES / batch size."""
     rng = np.random.default_rng(seed)
     gradients = rng.standard_normal((batches, N)) * np.sqrt(VARIANCES / batch_size)
+    gradients *= np.sqrt((dataset_size - batch_size) / (dataset_size - 1))
     gradients[:, 0] += 2
     return BatchGradients(
         batch_size,
+        dataset_size,
         np.square(gradients).sum(1),
         gradients[:, [2, 1, 0]],
         float(np.square(gradients.mean(0)).sum()),
@@ -55,8 +57,17 @@ def test_noise_falls_as_one_over_batch_size():
     assert batch_size_slope(sizes[:1]) is None
 
 
+def test_drawing_without_repetition_is_corrected_for():
+    sizes = [
+        noise_size(synthetic(size, seed=size, dataset_size=100), lr=0.1) for size in (4, 16, 64)
+    ]
+    assert batch_size_slope(sizes) == pytest.approx(-1, abs=0.05)
+    assert sizes[-1].trace == pytest.approx(sizes[-1].independent_trace * 36 / 99)
+    assert sizes[-1].noise_scale == pytest.approx(VARIANCES.sum() / 4, rel=0.1)
+
+
 def test_without_signal_there_is_no_noise_scale():
-    pure = BatchGradients(4, np.array([1.0, 1.0]), np.array([[1.0], [-1.0]]), 0.0)
+    pure = BatchGradients(4, 100, np.array([1.0, 1.0]), np.array([[1.0], [-1.0]]), 0.0)
     assert noise_size(pure, 0.1).noise_scale is None
     assert noise_size(pure, 0.1).trace == pytest.approx(2)
 

@@ -83,7 +83,7 @@ def test_curvature_has_a_row_for_each_sample():
 
 def test_noise_has_rows_by_direction_and_by_batch_size():
     share = asdict(NoiseShare(32, "largest 1", 5.0, 0.1, 0.01, 8000.0, 6000.0, 12000.0))
-    size = without_none(asdict(NoiseSize(32, 64, 10.0, -1.0, None, 1e-5, 3e-5)))
+    size = without_none(asdict(NoiseSize(32, 64, 10.0, 11.0, -1.0, None, 1e-5, 3e-5)))
     found = {"base-1": {"k": 20, "lr": 1e-3, "shares": [share], "sizes": [size]}}
     assert mechanism.noise_shares(found)["share_over_isotropic"].tolist() == [8000.0]
     sizes = mechanism.noise_sizes(found)

@@ -143,7 +143,7 @@ def test_a_smallest_eigenvalue_near_0_is_no_saddle(paper):
 
 
 def test_a_direction_of_one_sample_alone_is_no_saddle(paper):
-    own = tables()["curvature"].assign(transferred=0.2)
+    own = tables()["curvature"].assign(transferred=0.2, negative=False)
     assert verdicts(paper, curvature=own)["saddle"] == NOT_REPRODUCED
 
 

@@ -208,7 +208,15 @@ def test_a_fresh_clone_is_up_to_date_without_training(finished, tmp_path):
     clone = tmp_path / "clone"
     assert not (clone / "data" / "datasets").exists()
     assert "up to date" in call(clone, "dvc", "repro", "--allow-missing").stdout
+    reproduce = (sys.executable, "-m", "scripts.repro", "--jobs", "2")
+    call(clone, *reproduce)
+    assert not list((clone / "data/weights").glob("*-0"))
     assert results(clone) == results(finished)
+    params = read_yaml(clone / "params.yaml")
+    params["mechanism"]["groups"] = 9
+    write_yaml(clone / "params.yaml", params)
+    call(clone, *reproduce)  # the groups of one run are looked at anew, so it is trained again
+    assert [path.name for path in (clone / "data/weights").glob("*-0")] == ["base-0"]
 
 
 @pytest.fixture

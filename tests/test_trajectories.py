@@ -19,8 +19,9 @@ from mbc.trajectories import (
     sampling_error,
 )
 from mbc.transitions import Moment
-from stages.displacement import main
+from stages.displacement import analyse
 from stages.files import read_json
+from stages.followed_run import write_analysis
 from tests.conftest import initial
 from tests.followed import write_followed_run
 
@@ -214,7 +215,7 @@ def test_cosines_by_phase():
 
 def test_the_stage_measures_a_run(make_condition, params, tmp_path):
     condition = make_condition(max_steps=200, checkpoint_every=10)
-    main(*write_followed_run(tmp_path, condition, params))
+    write_analysis(analyse, *write_followed_run(tmp_path, condition, params))
     results = read_json(tmp_path / "metrics.json")
     assert results["length"] == 20
     assert results["batches_per_epoch"] == 3
