@@ -65,7 +65,7 @@ def _plateau(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
     known = runs.dropna(subset="plateau_ratio")
     height = mean_with_interval(known["plateau_ratio"])
     early = (known["plateau_reached_status"] == "observed") & (
-        known["plateau_reached"] <= paper["plateau_forms_early"]["value"]
+        known["plateau_reached"] <= paper["plateau_forms_early"]["limit"]
     )
     near = known["plateau_ratio"].between(0.9, 1.1)
     *shares, rule = judge_share((known["marginal_status"] == "observed").tolist())
@@ -73,7 +73,7 @@ def _plateau(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
         "at some evaluation before the onset, joint loss near log k, mass on the fibre and B-gap "
         f"large (transition.marginal_* in params.yaml); {rule}"
     )
-    ignored = known["plateau_z_gap"].abs() < paper["z_gap_on_plateau"]["value"]
+    ignored = known["plateau_z_gap"].abs() < paper["z_gap_on_plateau"]["limit"]
     return {
         "plateau_height": (height, *judge_size(height, paper["plateau_height"], 0.0)),
         "plateau_forms_early": judge_share(early.tolist()),
@@ -98,7 +98,7 @@ def _scaling(paper: dict, table: pd.DataFrame, scaling: dict) -> dict[str, Answe
         "exponent": (exponent, *judge_size(exponent, paper["exponent"], 0.0)),
         "exponent_above_1": (exponent, faster, above),
         "power_law_fit": (squared, *judge_size(squared, paper["power_law_fit"], 0.0)),
-        "threshold_robustness": _thresholds(paper["threshold_robustness"]["value"], scaling),
+        "threshold_robustness": _thresholds(paper["threshold_robustness"]["limit"], scaling),
         "seed_variation": _seed_variation(paper["seed_variation"], table),
     }
     for size, name in zip(
@@ -165,7 +165,7 @@ def _noise(paper: dict, runs: pd.DataFrame, effects: dict) -> dict[str, Answer]:
         TOO_FEW if order is None else REPRODUCED if order == "rising" else NOT_REPRODUCED,
         "reproduced if the geometric means rise from each rate to the next",
     )
-    hot = runs[runs["lr"] == paper["learning_rate_limit"]["value"]]
+    hot = runs[runs["lr"] == paper["learning_rate_limit"]["limit"]]
     hot_observed = int((hot["tau_status"] == "observed").sum())
     answers["learning_rate_limit"] = (
         Measured(float(hot_observed), n_runs=len(hot), note="runs with a transition"),

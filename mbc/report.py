@@ -1,9 +1,14 @@
 """The report: tables and figures put together as Markdown."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
+from mbc.claims import VERDICTS
+from mbc.differences import differences, ruled_out
 from mbc.mechanism_report import mechanism_lines
+from mbc.runs import moment_text
 from mbc.settings import NOISE_SWEEPS
 
 FIGURES = (
@@ -115,6 +120,10 @@ FIGURES = (
 )
 
 
+MAIN_FIGURES = ("waiting_time", "anatomy", "cascade", "groups")
+"""Those that stand at the beginning."""
+
+
 def report(
     table: pd.DataFrame,
     scaling: dict,
@@ -144,8 +153,12 @@ def report(
     parts = [
         "# Marginals before conditionals: what the runs say",
         _opening(table, scaling, summary, scale),
+        _verdicts(claims),
         "## The paper's claims",
         _claims(claims),
+        *_figures(MAIN_FIGURES, plots, drawn),
+        "## Where our numbers differ",
+        _differences(claims, table, scaling),
         "## Fits",
         _fits(scaling),
         "## Gradient noise",
@@ -154,12 +167,7 @@ def report(
         _direction_table(effects),
         "## Inside the followed runs",
         mechanism_lines(mechanism).to_markdown(index=False),
-        *(
-            f"## {title}\n\n{text}\n\n![{title}]({plots}/{name}.png)\n\n"
-            f"Numbers: [{name}.csv]({plots}/{name}.csv)"
-            for name, title, text in FIGURES
-            if name in drawn
-        ),
+        *_figures([name for name, _, _ in FIGURES if name not in MAIN_FIGURES], plots, drawn),
         "## Runs",
         "Moments in steps. `>` marks a censored moment: not reached by the last step.",
         run_lines(table).to_markdown(index=False),
@@ -186,12 +194,6 @@ def run_lines(table: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def moment_text(run: pd.Series, moment: str) -> str:
-    """Return a moment as text: ``850``, ``> 50000`` if censored, else its status."""
-    status = run[f"{moment}_status"]
-    return {"observed": f"{run[moment]}", "censored": f"> {run[moment]}"}.get(status, status)
 
 
 def _opening(table: pd.DataFrame, scaling: dict, summary: dict, scale: float) -> str:
@@ -221,6 +223,38 @@ def _opening(table: pd.DataFrame, scaling: dict, summary: dict, scale: float) ->
             f"{plateau['fibre_mass_over_chance']:.2f} times chance."
         )
     return " ".join(lines)
+
+
+def _verdicts(claims: dict) -> str:
+    """Return one sentence for each verdict that some claim has."""
+    named = {
+        verdict: [name.replace("_", " ") for name, c in claims.items() if c["verdict"] == verdict]
+        for verdict in VERDICTS
+    }
+    told = [f"**{v}** ({len(n)}): {', '.join(n)}" for v, n in named.items() if n]
+    return f"Of {len(claims)} claims of the paper: {'; '.join(told)}."
+
+
+def _figures(names: Sequence[str], plots: str, drawn: list[str]) -> list[str]:
+    return [
+        f"## {title}\n\n{text}\n\n![{title}]({plots}/{name}.png)\n\n"
+        f"Numbers: [{name}.csv]({plots}/{name}.csv)"
+        for name, title, text in FIGURES
+        if name in names and name in drawn
+    ]
+
+
+def _differences(claims: dict, table: pd.DataFrame, scaling: dict) -> str:
+    differ, varied = differences(claims), ruled_out(table, scaling)
+    return "\n\n".join(
+        [
+            "Claims with a number that ours does not confirm:",
+            differ.to_markdown(index=False),
+            "How far our own numbers move with what could explain a difference; what moves them "
+            "by less than the difference is ruled out as its reason:",
+            varied.to_markdown(index=False),
+        ]
+    )
 
 
 def _claims(claims: dict) -> str:

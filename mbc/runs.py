@@ -133,3 +133,9 @@ def all_sweeps(table: pd.DataFrame, sweeps: Sweeps, scale: float) -> dict[str, p
     return {
         name: sweep_runs(table, getattr(sweeps, name), scale) for name in type(sweeps).model_fields
     }
+
+
+def moment_text(run: pd.Series, moment: str) -> str:
+    """Return a moment as text: ``850``, ``> 50000`` if censored, else its status."""
+    status = run[f"{moment}_status"]
+    return {"observed": f"{run[moment]}", "censored": f"> {run[moment]}"}.get(status, status)

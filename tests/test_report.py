@@ -3,7 +3,7 @@ import json
 import pandas as pd
 import pytest
 
-from mbc.report import FIGURES, report, run_lines
+from mbc.report import FIGURES, MAIN_FIGURES, report, run_lines
 from mbc.runs import RANDOM_WEIGHTS
 from mbc.settings import NOISE_SWEEPS
 from mbc.summary import summarise
@@ -14,7 +14,7 @@ DRAWN = [name for name, _, _ in FIGURES if name != "linear"]
 
 @pytest.fixture
 def table():
-    moments = ("tau", "onset", "loss_onset")
+    moments = ("tau", "character_tau", "onset", "loss_onset")
     rows = [
         ("base", 20, "observed", 300),
         ("k36", 36, "censored", 900),
@@ -134,6 +134,9 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     arguments = (scaling, effects, claims, sweeps, mechanism(), summary, 0.1)
     text = report(table, *arguments, "plots", DRAWN)
     assert "no transition in a run" in text
+    assert "Of 3 claims of the paper: **reproduced** (1): exponent;" in text
+    places = [text.index(f"(plots/{name}.png)") for name in MAIN_FIGURES]
+    assert max(places) < text.index("## Where our numbers differ") < text.index("## Fits")
     assert "38400" in text
     for name, _, _ in FIGURES:
         assert (f"(plots/{name}.png)" in text) == (name in DRAWN)

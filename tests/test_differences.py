@@ -1,0 +1,60 @@
+import pandas as pd
+
+from mbc.claims import NOT_REPRODUCED, OTHER_SIZE, REPRODUCED
+from mbc.differences import differences, ruled_out
+from mbc.runs import RANDOM_WEIGHTS
+
+
+def claim(verdict, paper, value):
+    numbers = {} if paper is None else {"paper": paper}
+    return {"claim": verdict, **numbers, "ours": {"value": value}, "verdict": verdict}
+
+
+def test_only_numbers_that_differ_are_listed():
+    claims = {
+        "same": claim(REPRODUCED, 1.0, 1.0),
+        "larger": claim(OTHER_SIZE, 2.0, 3.0),
+        "negative": claim(NOT_REPRODUCED, -0.5, 0.5),
+        "a share": claim(NOT_REPRODUCED, None, 0.0),
+        "unknown": {**claim(NOT_REPRODUCED, 1.0, 0.0), "ours": {"note": "none"}},
+    }
+    found = differences(claims)
+    assert found["paper"].tolist() == ["2", "-0.5"]
+    assert found["ours / paper"].tolist() == ["1.5", ""]
+    assert differences({}).columns.tolist() == ["claim", "paper", "ours", "ours / paper"]
+
+
+def run(condition, seed, tau, status="observed", character_tau=100, start_from=RANDOM_WEIGHTS):
+    return {
+        **{"run": f"{condition}-{seed}", "condition": condition, "seed": seed},
+        **{"start_from": start_from, "tau": tau, "tau_status": status},
+        **{"character_tau": character_tau, "character_tau_status": "observed"},
+    }
+
+
+def test_each_control_is_compared_with_the_base_run():
+    rows = [
+        *(run("base", 0, 100, character_tau=110), run("base", 1, 150)),
+        *(run("schedule_cosine", 0, 120), run("schedule_cosine", 1, 500, status="censored")),
+        *(run("initialisation_scaled", 0, 80), run("k03", 0, 10)),
+        run("base", 0, 70, start_from="forward_base-0"),
+    ]
+    scaling = {
+        "dataset_size": {"exponent": 1.0},
+        "thresholds": {"0.3": {"exponent": 1.1}, "0.5": {"exponent": 1.0}, "0.7": {}},
+    }
+    found = ruled_out(pd.DataFrame(rows), scaling).set_index("varied")
+    assert found.loc["schedule (schedule_cosine-0)", "ratio"] == "1.20"
+    assert found.loc["schedule (schedule_cosine-1)", "varied to"] == "> 500"
+    assert found.loc["schedule (schedule_cosine-1)", "ratio"] == ""
+    assert found.loc["initialisation (initialisation_scaled-0)", "ratio"] == "0.80"
+    assert found.loc["seed (base-1)", "ratio"] == "1.50"
+    assert found.loc["definition (loss per character)", "ratio"] == "1.10"
+    assert found.loc["definition (threshold)", "ratio"].tolist() == ["1.00", "1.10"]
+    assert not found.index.str.contains("k03").any()
+
+
+def test_without_a_base_run_nothing_is_compared():
+    scaling = {"dataset_size": {}, "thresholds": {}}
+    assert ruled_out(pd.DataFrame([run("k03", 0, 10)]), scaling).empty
+    assert len(ruled_out(pd.DataFrame([run("base", 0, 10)]), scaling)) == 1

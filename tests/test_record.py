@@ -1,0 +1,25 @@
+"""The committed results belong to the committed code and parameters."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ("data/runs", "metrics", "plots", "report.md", "dvc.lock")
+MOST_BYTES = 30_000_000
+
+
+def test_results_are_those_of_the_code_as_it_stands():
+    environment = {**os.environ, "DVC_NO_ANALYTICS": "true"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    command = ["dvc", "repro", "--dry", "--allow-missing"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    stale = [line for line in done.stdout.splitlines() if line.startswith("Running stage")]
+    assert not stale, "The results are older than code or parameters; 'make repro' makes them anew."
+    assert done.returncode == 0, done.stderr
+
+
+def test_results_stay_small_enough_for_git():
+    files = [p for n in RESULTS for p in [ROOT / n, *(ROOT / n).rglob("*")] if p.is_file()]
+    assert sum(path.stat().st_size for path in files) < MOST_BYTES
