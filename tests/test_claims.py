@@ -24,7 +24,7 @@ EXPONENT = {"value": 1.19, "low": 1.14, "high": 1.31}
         (Measured(3.0), RATIO, 1, REPRODUCED),
         (Measured(2.0), RATIO, 1, OTHER_SIZE),
         (Measured(0.8), RATIO, 1, NOT_REPRODUCED),
-        (Measured(2.0, 1.5, 4.0), RATIO, 1, REPRODUCED),
+        (Measured(3.0, 1.5, 4.0), RATIO, 1, REPRODUCED),
         (Measured(3.3, 3.1, 3.5), RATIO, 1, OTHER_SIZE),
         (Measured(None), RATIO, 1, TOO_FEW),
         (Measured(2.0), RANGE, 1, REPRODUCED),
@@ -33,6 +33,13 @@ EXPONENT = {"value": 1.19, "low": 1.14, "high": 1.31}
         (Measured(1.25, 1.22, 1.28), EXPONENT, 0, REPRODUCED),
         (Measured(1.5, 1.4, 1.6), EXPONENT, 0, OTHER_SIZE),
         (Measured(-0.2, -0.4, 0.1), EXPONENT, 0, NOT_REPRODUCED),
+        (Measured(2.0, 0.05, 80.0), RATIO, 1, TOO_FEW),  # holds no effect, too
+        (Measured(1.5, 1.2, 4.0), RATIO, 1, TOO_FEW),  # holds the paper's, but is far from it
+        (Measured(14.7, bound="at least"), {"value": 16.0}, 1, TOO_FEW),
+        (Measured(21.0, bound="at least"), {"value": 16.0}, 1, OTHER_SIZE),
+        (Measured(5.0, bound="at least"), RANGE, 1, TOO_FEW),
+        (Measured(0.9, bound="at most"), RATIO, 1, NOT_REPRODUCED),
+        (Measured(3.0, bound="at most"), RATIO, 1, TOO_FEW),
     ],
 )
 def test_sizes(ours, paper, neutral, verdict):
@@ -64,4 +71,6 @@ def test_means():
     assert mean.low == pytest.approx(2 - 4.303 / 3**0.5, abs=1e-3)
     single = mean_with_interval(pd.Series([1.5]))
     assert (single.value, single.low, single.note) == (1.5, None, "single run")
+    two = mean_with_interval(pd.Series([1.0, 2.0]))
+    assert (two.value, two.low, two.n_runs) == (1.5, None, 2)
     assert mean_with_interval(pd.Series([], dtype=float)).value is None

@@ -2,7 +2,8 @@ import re
 
 import pytest
 
-from mbc.conditions import BASE_KEYS, check_transfers, resolve_conditions, run_name
+from mbc.conditions import BASE_KEYS, run_name
+from mbc.resolution import check_transfers, resolve_conditions
 from mbc.settings import check_settings, with_checkpoints
 
 
@@ -97,9 +98,9 @@ def test_smallest_ambiguities_are_allowed(base, k):
     assert resolve(base, k=k).k == k
 
 
-def test_equal_conditions_are_refused(base):
-    with pytest.raises(ValueError, match=r"conditions\.twin is the same as conditions\.one"):
-        resolve_conditions(base, {"one": {"k": 3}, "twin": {"k": 3, "lr": base["lr"]}}, 1.0)
+def test_a_condition_may_come_out_like_the_base(base):
+    found = resolve_conditions({**base, "lr": 5e-4}, {"base": None, "lr_5e_4": {"lr": 5e-4}}, 1.0)
+    assert found["base"] == found["lr_5e_4"]
 
 
 @pytest.mark.parametrize("name", ["k-3", "K3", "3k", "", 10, None])

@@ -15,12 +15,14 @@ def test_only_numbers_that_differ_are_listed():
         "same": claim(REPRODUCED, 1.0, 1.0),
         "larger": claim(OTHER_SIZE, 2.0, 3.0),
         "negative": claim(NOT_REPRODUCED, -0.5, 0.5),
+        "a bound": {**claim(OTHER_SIZE, 2.0, 5.0), "ours": {"value": 5.0, "bound": "at least"}},
         "a share": claim(NOT_REPRODUCED, None, 0.0),
         "unknown": {**claim(NOT_REPRODUCED, 1.0, 0.0), "ours": {"note": "none"}},
     }
     found = differences(claims)
-    assert found["paper"].tolist() == ["2", "-0.5"]
-    assert found["ours / paper"].tolist() == ["1.5", ""]
+    assert found["paper"].tolist() == ["2", "-0.5", "2"]
+    assert found["ours"].tolist() == ["3", "0.5", "≥ 5"]
+    assert found["ours / paper"].tolist() == ["1.5", "", "≥ 2.5"]
     assert differences({}).columns.tolist() == ["claim", "paper", "ours", "ours / paper"]
 
 
@@ -35,8 +37,9 @@ def run(condition, seed, tau, status="observed", character_tau=100, start_from=R
 def test_each_control_is_compared_with_the_base_run():
     rows = [
         *(run("base", 0, 100, character_tau=110), run("base", 1, 150)),
-        *(run("schedule_cosine", 0, 120), run("schedule_cosine", 1, 500, status="censored")),
-        *(run("initialisation_scaled", 0, 80), run("k03", 0, 10)),
+        *(run("schedule_cosine", 0, 120), run("schedule_cosine", 1, 180)),
+        run("schedule_cosine", 2, 180),
+        *(run("initialisation_scaled", 0, 80, status="censored"), run("k03", 0, 10)),
         run("base", 0, 70, start_from="forward_base-0"),
     ]
     scaling = {
@@ -45,9 +48,10 @@ def test_each_control_is_compared_with_the_base_run():
     }
     found = ruled_out(pd.DataFrame(rows), scaling).set_index("varied")
     assert found.loc["schedule (schedule_cosine-0)", "ratio"] == "1.20"
-    assert found.loc["schedule (schedule_cosine-1)", "varied to"] == "> 500"
-    assert found.loc["schedule (schedule_cosine-1)", "ratio"] == ""
-    assert found.loc["initialisation (initialisation_scaled-0)", "ratio"] == "0.80"
+    assert found.loc["schedule (schedule_cosine-1)", "ratio"] == "1.20"  # of the same seed
+    assert "schedule (schedule_cosine-2)" not in found.index  # no base run of this seed
+    assert found.loc["initialisation (initialisation_scaled-0)", "varied to"] == "> 80"
+    assert found.loc["initialisation (initialisation_scaled-0)", "ratio"] == ""
     assert found.loc["seed (base-1)", "ratio"] == "1.50"
     assert found.loc["definition (loss per character)", "ratio"] == "1.10"
     assert found.loc["definition (threshold)", "ratio"].tolist() == ["1.00", "1.10"]

@@ -19,7 +19,7 @@ def tables(**changes):
     found = {
         "groups": pd.DataFrame(
             [
-                {"run": run, "fraction": fraction, "share_solved": share}
+                {"run": run, "k": 10, "fraction": fraction, "share_solved": share}
                 for run in runs
                 for fraction, share in curve
             ]

@@ -60,6 +60,7 @@ def scaling():
         "r_squared": 0.98,
     }
     test = {"margin": 0.1, "level": 0.05, "equivalent": True, "p_value": 0.01}
+    test["interval"] = [-0.02, 0.05]
     none = {"margin": 0.1, "level": 0.05, "equivalent": False}
     return {
         "dataset_size": {
@@ -100,41 +101,47 @@ def claims():
         "exponent": {**claim, "verdict": "reproduced"},
         "saddle": {**claim, "ours": none, "verdict": "not run"},
         "few": {**claim, "ours": none, "verdict": "undecided: too few runs"},
+        "batch_size_examples": {**claim, "ours": {**ours, "value": 1.8, "bound": "at least"}}
+        | {"verdict": "reproduced", "claim": "P(A|B)"},
+        "learning_rate_ratio": {**claim, "ours": none, "verdict": "undecided: too few runs"},
     }
 
 
-def test_summary_names_what_is_known_and_nothing_else(table, scaling, effects, claims):
-    summary = summarise(table, scaling, effects, claims)
+def test_summary_names_what_is_known_and_nothing_else(table, scaling, claims):
+    summary = summarise(table, scaling, claims)
     json.dumps(summary, allow_nan=False)
     assert summary["runs"] == {"total": 4, "observed": 1, "censored": 1, "diverged": 1}
     assert summary["tau_base"] == 300
     assert summary["dataset_size"]["exponent"] == 1.2
     assert summary["dataset_size"]["exponent_over_thresholds"] == pytest.approx(0.05)
     assert summary["fixed_size"]["1000"]["equivalent_to_0"]
+    assert summary["fixed_size"]["1000"]["low"] == -0.02
     assert summary["fixed_size"]["2000"]["low"] is None
     assert summary["lead_fraction"] == {"mean": 0.5, "sd": None}
     assert summary["plateau"]["fibre_mass_over_chance"] == pytest.approx(1)
     assert summary["batch_size_ratio_examples"] == 1.8
     assert summary["learning_rate_ratio_steps"] is None
-    assert summary["claims"]["reproduced"] == summary["claims"]["undecided"] == 1
+    assert summary["claims"]["reproduced"] == summary["claims"]["undecided"] == 2
 
 
-def test_summary_of_nothing_observed(table, scaling, effects, claims):
+def test_summary_of_nothing_observed(table, scaling, claims):
     bare = {**scaling, "thresholds": {}}
-    summary = summarise(table.assign(tau_status="censored"), bare, effects, claims)
+    summary = summarise(table.assign(tau_status="censored"), bare, claims)
     assert summary["tau_base"] is None
     assert summary["dataset_size"]["exponent_over_thresholds"] is None
 
 
 def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scaling, effects, claims):
-    summary = summarise(table, scaling, effects, claims)
+    summary = summarise(table, scaling, claims)
     varied = {"lr": [1e-3, 1e-2], "batch_size": [64, 128], "label_noise": [0.0, 0.1]}
     sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], **varied)
     sweeps = dict.fromkeys(NOISE_SWEEPS, sweep)
     arguments = (scaling, effects, claims, sweeps, mechanism(), summary, 0.1)
     text = report(table, *arguments, "plots", DRAWN)
     assert "no transition in a run" in text
-    assert "Of 3 claims of the paper: **reproduced** (1): exponent;" in text
+    assert "Of 5 claims of the paper: **reproduced** (2): exponent, batch size examples;" in text
+    assert "P(A\\|B)" in text
+    assert "| ≥ 1.8 " in text
     places = [text.index(f"(plots/{name}.png)") for name in MAIN_FIGURES]
     assert max(places) < text.index("## Where our numbers differ") < text.index("## Fits")
     assert "38400" in text
@@ -144,7 +151,7 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     assert "4 runs at scale 0.1" in text
     assert "1 did not within their step budget, 1 diverged" in text
     assert "1.20 [1.10, 1.30]" in text
-    assert "only directions can be compared" in text
+    assert "numbers are for scale 1" in text
     assert "nan" not in text
     assert "1.2 [1.1, 1.3] (a note)" in text
     assert "**undecided: too few runs**" in text

@@ -88,6 +88,23 @@ def test_sweeps_are_queries(row):
     assert sizes == {10_000: ["d10k_k05", "d10k_k36"], 20_000: ["base"]}
 
 
+def test_equal_conditions_count_once_in_a_sweep(row):
+    rows = [row("a_twin"), row("base"), row("base", seed=1), row("k03", k=3), row("twin", k=3)]
+    table = run_table(rows)
+    found = sweep_runs(table, Sweep(vary=["k"]), scale=1.0)
+    assert found["run"].tolist() == ["base-0", "base-1", "k03-0"]
+
+
+def test_a_longer_step_budget_makes_no_difference(row):
+    rows = [row("base"), row("noisy", label_noise=0.2, max_steps=10**6)]
+    sweep = Sweep(vary=["label_noise"])
+    found = sweep_runs(run_table(rows), sweep, scale=1.0)
+    assert found["condition"].tolist() == ["base", "noisy"]
+    cosine = [{**cells, "schedule": "cosine"} for cells in rows]
+    found = sweep_runs(run_table(cosine), sweep, scale=1.0)
+    assert found["condition"].tolist() == ["base"]
+
+
 def test_sweeps_scale(params):
     base = {key: params[key] for key in BASE_KEYS}
     rows = []

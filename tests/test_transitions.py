@@ -101,8 +101,9 @@ def test_an_empty_window_gives_no_plateau():
         ([0, 0.2, 0, 0.2, 0.2, 0.2], moment(300, True, 200)),
         ([0.2, 0.2, 0.2], moment(0, True, -1)),
         ([0, 0.2, 0.2, float("nan"), 0.2, 0.2, 0.2], moment(400, True, 300)),
-        ([0, 0.2, 0.2, float("nan"), 0.2], moment(400, False, 400)),
-        ([0, 0, 0.2, 0.2], moment(300, False, 300)),
+        ([0, 0.2, 0.2, float("nan"), 0.2], moment(300, False, 300)),
+        ([0, 0, 0.2, 0.2], moment(100, False, 100)),
+        ([0.2, 0.2], moment(0, False, 0)),
         ([0, 0.1, 0.1, 0.1], moment(300, False, 300)),
     ],
 )
