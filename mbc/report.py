@@ -37,11 +37,7 @@ FIGURES = (
         "When the z-gap of the first character and of the whole answer passes its threshold, when "
         "the candidate loss leaves log k, and the waiting time. Hollow: not reached.",
     ),
-    (
-        "fixed_size",
-        "Waiting time at fixed dataset size (Figure 5)",
-        "k varies and n_b = D / k with it.",
-    ),
+    ("fixed_size", "Waiting time at fixed dataset size (Figure 5)", "k varies, and n_b = D / k."),
     (
         "batch_size",
         "Batch size (Table 1, Figure 2a)",
@@ -56,7 +52,7 @@ FIGURES = (
     (
         "survival",
         "Runs still without transition (Kaplan-Meier)",
-        "A run that never had its transition leaves its curve above 0. "
+        "A mark is a transition, a stroke a run that ended without one: its curve stays above 0. "
         "With one seed a curve is a single step, without interval.",
     ),
     (
@@ -98,13 +94,17 @@ FIGURES = (
     (
         "curvature",
         "Curvature (appendix J)",
-        "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples.",
+        "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples, a mark "
+        "for each. Hollow: it may be 0, by its errors or by how the samples differ.",
     ),
     (
         "displacement",
         "Trajectories (Figure 3b)",
         "Cosine of consecutive displacements of the weights, beside that of a random walk under "
-        "AdamW, whose momentum alone correlates them.",
+        "AdamW, whose momentum alone correlates them. Grey line: every batch drawn anew. Lower "
+        "edge of the band: each epoch shows every example once (permuted epochs), so that random "
+        "gradients would cancel over an epoch and the weights turn back. The truth lies between, "
+        "and only a cosine above the band shows direction.",
     ),
     (
         "gradient_noise",

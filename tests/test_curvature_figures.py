@@ -38,13 +38,33 @@ DRAW = {
 def test_figures_have_axes_with_names_and_equal_bytes(name, tmp_path):
     figure = DRAW[name]()
     drawn = [axis for axis in figure.axes if axis.axison]
-    assert all(axis.get_xlabel() and axis.get_ylabel() for axis in drawn)
+    # panels of noise share their axes: the leftmost and the lowest ones bear the names
+    assert drawn[0].get_ylabel()
+    assert drawn[-1].get_xlabel()
     for number in ("one", "two"):
         figures.save(DRAW[name](), tmp_path / f"{number}.png")
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
-def test_what_cannot_be_told_from_0_is_hollow():
-    axis = curvature_figures.curvature(CURVATURE).axes[1]
-    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
+def test_what_cannot_be_told_from_0_is_hollow_and_the_legend_says_so():
+    figure = curvature_figures.curvature(CURVATURE)
+    marks = [line for line in figure.axes[1].lines if line.get_linestyle() == "None"]
     assert {line.get_markerfacecolor() == "none" for line in marks} == {True, False}
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named == [
+        *("k10-1", "base-1"),
+        *("filled: away from 0", "hollow: not distinguishable from 0"),
+    ]
+
+
+def test_noise_stands_in_two_rows_from_the_largest_eigenvalue_on():
+    third = NOISE[:1].assign(direction="largest 3")
+    figure = curvature_figures.gradient_noise(pd.concat([NOISE, third]))
+    assert [axis.get_title() for axis in figure.axes] == [
+        *("largest eigenvalue", "second largest"),
+        *("third largest", "most negative"),
+    ]
+    assert figure.axes[0].get_gridspec().get_geometry() == (2, 2)
+    assert len({axis.get_ylim() for axis in figure.axes}) == 1
+    *_, last = DRAW["gradient_noise"]().axes
+    assert not last.axison  # three directions leave a panel empty

@@ -40,6 +40,28 @@ CASCADE = RUNS.assign(
         for name in ("onset", "onset_string", "loss_onset")
     },
 )
+SURVIVAL = pd.DataFrame(
+    [
+        ("learning_rate", value, step, share, share / 2, share, events, censored, 2)
+        for value, first, last in ((0.001, 40, 60), (0.005, 50, 900))
+        for step, share, events, censored in (
+            (0, 1.0, 0, 0),
+            (first, 0.5, 1, 0),
+            (last, 0.5 * (last > 100), int(last < 100), int(last > 100)),
+        )
+    ],
+    columns=[
+        *("sweep", "value", "step", "survival", "low", "high"),
+        *("events", "censored", "n_runs"),
+    ],
+)
+CONTROLS = pd.concat(
+    [
+        HISTORY.assign(run=f"{fibre}-{k}", k=k, fibre=fibre, network=network, ratio=0.9)
+        for fibre, network in (("distinct", "transformer"), ("structured", "linear"))
+        for k in (5, 10)
+    ]
+).assign(b_gap=9.0)
 THRESHOLDS = pd.DataFrame(
     {"threshold": [0.3, 0.5], "exponent": [1.2, 1.1], "low": [1.1, np.nan], "high": [1.3, np.nan]}
 )
@@ -54,15 +76,30 @@ DRAW = {
     "threshold_exponents": lambda: figures.threshold_exponents(THRESHOLDS),
     "no_thresholds": lambda: figures.threshold_exponents(THRESHOLDS[:0]),
     "cascade": lambda: experiment_figures.cascade(CASCADE),
+    "survival": lambda: experiment_figures.survival(SURVIVAL),
+    "survival_of_one_run": lambda: experiment_figures.survival(SURVIVAL[:2].assign(n_runs=1)),
+    "structured": lambda: experiment_figures.structured(CONTROLS),
+    "linear": lambda: experiment_figures.linear(CONTROLS),
     "anatomy": lambda: figures.anatomy(HISTORY, 5, {"onset": 20, "τ": 30}),
 }
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    figures.plt.close("all")
 
 
 @pytest.mark.parametrize("name", DRAW)
 def test_figures_have_axes_with_names_and_equal_bytes(name, tmp_path):
     figure = DRAW[name]()
-    assert figure.axes[-1].get_xlabel()
-    assert all(axis.get_ylabel() for axis in figure.axes)
+    drawn = [axis for axis in figure.axes if axis.axison]
+    assert drawn[-1].get_xlabel()
+    # of panels with one scale one bears the name
+    assert all(
+        any(one.get_ylabel() for one in axis.get_shared_y_axes().get_siblings(axis))
+        for axis in drawn
+    )
     figures.save(figure, tmp_path / "one.png")
     figures.save(DRAW[name](), tmp_path / "two.png")
     one, two = ((tmp_path / f"{n}.png").read_bytes() for n in ("one", "two"))
@@ -75,6 +112,67 @@ def test_censored_runs_are_drawn_as_such():
     assert any("no transition up to here" in label for label in labels)
     labels = figures.waiting_times(RUNS[:3], CURVE, "law").axes[0].get_legend_handles_labels()[1]
     assert not any("no transition up to here" in label for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (18, 700, [20, 50, 100, 200, 500]),
+        (40, 65_000, [100, 300, 1000, 3000, 10_000, 30_000]),
+        (5, 2e6, [10, 100, 1000, 10_000, 100_000, 1e6]),
+        (600, 1800, [750, 1000, 1250, 1500, 1750]),
+        (110, 145, [110, 120, 130, 140]),
+        (1e-4, 1e-3, [1e-4, 2e-4, 5e-4, 1e-3]),
+    ],
+)
+def test_logarithmic_axes_have_few_round_ticks(low, high, ticks):
+    assert figures.log_ticks(low, high) == pytest.approx(ticks)
+
+
+@pytest.mark.parametrize("scale", [1, 60])
+@pytest.mark.parametrize("name", ["loss_curves", "waiting_times", "fixed_size"])
+def test_labels_are_plain_numbers_that_do_not_overlap(name, scale):
+    times = RUNS.assign(dataset_size=RUNS["dataset_size"] * scale, tau=RUNS["tau"] * scale)
+    figure = {
+        "loss_curves": lambda: figures.loss_curves(HISTORY.assign(step=HISTORY["step"] * scale)),
+        "waiting_times": lambda: figures.waiting_times(times, CURVE[:0], "law"),
+        "fixed_size": lambda: figures.fixed_size(times),
+    }[name]()
+    figure.canvas.draw()
+    (axis,) = figure.axes
+    for one in (axis.xaxis, axis.yaxis):
+        labels = [label for label in one.get_ticklabels(which="both") if label.get_text()]
+        assert len(labels) >= 3
+        assert all(float(label.get_text().replace(",", "")) >= 0 for label in labels)
+        boxes = [label.get_window_extent() for label in labels]
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_survival_marks_transitions_and_runs_that_ended_without():
+    axis, empty = DRAW["survival"]().axes
+    assert not empty.axison
+    fast, slow = axis.lines
+    assert fast.get_linestyle() != slow.get_linestyle()
+    assert fast.get_markevery() == [False, True, True]
+    assert slow.get_markevery() == [False, True, False]
+    assert axis.collections[-1].get_offsets().tolist() == [[900, 0.5]]
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == [
+        "0.001",
+        "0.005",
+        "run ended,\nno transition",
+    ]
+    (axis, _) = DRAW["survival_of_one_run"]().axes
+    assert not any("ended" in text.get_text() for text in axis.get_legend().get_texts())
+
+
+def test_structured_has_ratios_above_and_gaps_below_unclipped():
+    upper, _, lower, right = DRAW["structured"]().axes
+    assert "nats" not in upper.get_ylabel()
+    assert "nats" in lower.get_ylabel()
+    assert {line.get_ydata()[0] for line in upper.lines} == {0.9, 1}  # with the line at log k
+    assert {line.get_ydata()[0] for line in lower.lines} == {9, 0.5}
+    assert lower.get_ylim()[1] > 9
+    assert lower.get_ylim() == right.get_ylim()
 
 
 @pytest.mark.parametrize("backend", ["TkAgg", "module://matplotlib_inline.backend_inline"])

@@ -45,8 +45,9 @@ DRAW = {
 def test_figures_have_axes_with_names_and_equal_bytes(name, tmp_path):
     figure = DRAW[name]()
     drawn = [axis for axis in figure.axes if axis.axison]
-    assert all(axis.get_ylabel() for axis in drawn)
-    assert drawn[0].get_xlabel()
+    # panels of attention share their axes: the leftmost and the lowest ones bear the names
+    assert drawn[0].get_ylabel()
+    assert any(axis.get_xlabel() for axis in drawn)
     figures.save(figure, tmp_path / "one.png")
     figures.save(DRAW[name](), tmp_path / "two.png")
     one, two = ((tmp_path / f"{n}.png").read_bytes() for n in ("one", "two"))
@@ -81,18 +82,28 @@ def test_only_a_leader_is_framed():
     assert (round(x), round(y)) == (0, 0)
 
 
-def test_attention_runs_from_left_to_right_and_the_first_layer_is_darkest():
-    axis = DRAW["attention"]().axes[0]
-    lines = {line.get_label(): line for line in axis.lines}
-    assert list(lines["L0H3"].get_xdata()) == [0.5, 1.0, 2.0]
-    assert list(lines["L0H3"].get_ydata()) == pytest.approx([0.245, 0.29, 0.38])
+def test_attention_has_a_row_a_run_and_a_panel_a_layer():
+    figure = DRAW["attention"]()
+    assert len(figure.axes) == 2 * 4
+    assert [axis.get_title() for axis in figure.axes[:4]] == [f"layer {i}" for i in range(4)]
+    assert "base-42, k = 20" in figure.axes[4].get_ylabel()
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    assert list(lines["head 3"].get_xdata()) == [0.5, 1.0, 2.0]
+    assert list(lines["head 3"].get_ydata()) == pytest.approx([0.245, 0.29, 0.38])
+    assert figure.axes[0].get_ylim()[1] < 0.7  # the largest share is 0.53
+    left, right = figure.axes[0].get_xlim()
+    assert 0.3 < left < 0.5
+    assert 2.0 < right < 2.2
+
+
+def test_heads_of_a_layer_differ_in_line_mark_and_brightness():
+    figure = DRAW["attention_of_one_layer"]()
+    lines = [line for line in figure.axes[0].lines if "head" in line.get_label()]
+    assert len({line.get_linestyle() for line in lines}) == 4
+    assert len({line.get_marker() for line in lines}) == 4
     light = [
-        sum(w * c for w, c in zip((0.3, 0.59, 0.11), to_rgb(lines[f"L{i}H0"].get_color())))
-        for i in range(4)
+        sum(w * c for w, c in zip((0.3, 0.59, 0.11), to_rgb(line.get_color()))) for line in lines
     ]
     assert light == sorted(light)
-    assert light[0] == 0 < 0.2 < light[1]
-    styles = {(lines[f"L0H{i}"].get_linestyle(), lines[f"L0H{i}"].get_marker()) for i in range(4)}
-    assert len(styles) == 4
-    legend = DRAW["attention"]().axes[1].get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == [f"L{i}H{j}" for i, j in HEADS]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named[:4] == [f"head {i}" for i in range(4)]

@@ -37,10 +37,18 @@ DRAW = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    figures.plt.close("all")
+
+
 @pytest.mark.parametrize("name", DRAW)
 def test_figures_have_axes_with_names_and_equal_bytes(name, tmp_path):
     figure = DRAW[name]()
-    assert all(axis.get_xlabel() and axis.get_ylabel() for axis in figure.axes)
+    assert all(axis.get_xlabel() for axis in figure.axes)
+    assert figure.axes[0].get_ylabel()  # the others have the same scale
+    assert len({axis.get_ylim() for axis in figure.axes}) == 1
     figures.save(figure, tmp_path / "one.png")
     figures.save(DRAW[name](), tmp_path / "two.png")
     one, two = ((tmp_path / f"{n}.png").read_bytes() for n in ("one", "two"))
@@ -62,11 +70,16 @@ def test_the_nulls_are_drawn_and_named():
     labels = DRAW["groups"]().axes[1].get_legend_handles_labels()[1]
     assert "same mean, items independent" in labels
     axis = DRAW["displacement"]().axes[0]
-    name = "random walk, fresh data"
+    name = mechanism_figures.FRESH_WALK
+    assert mechanism_figures.PERMUTED_WALK in axis.get_legend_handles_labels()[1]
     assert name in axis.get_legend_handles_labels()[1]
     walk = next(line for line in axis.lines if line.get_label() == name)
     assert walk.get_ydata().tolist() == [0.3, 0.3, 0.3]
     assert len(axis.collections) == 2  # a band for each run
+    one_batch = DISPLACEMENT["permuted"].where(DISPLACEMENT["k"] == 20)
+    figure = mechanism_figures.displacement(DISPLACEMENT.assign(permuted=one_batch))
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named.count(name) == named.count(mechanism_figures.PERMUTED_WALK) == 1
     labels = DRAW["displacement_without_permuted"]().axes[0].get_legend_handles_labels()[1]
     assert name in labels
-    assert not any("permuted" in label for label in labels)
+    assert mechanism_figures.PERMUTED_WALK not in labels
