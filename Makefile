@@ -5,7 +5,9 @@ BIN := .venv/bin
 
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: quick repro bench test format prune
+.PHONY: install quick repro bench test format prune
+
+install: .venv/installed
 
 # Every experiment at a tenth of the paper's size, in a copy of its own (folder quick).
 quick: .venv/installed

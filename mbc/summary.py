@@ -7,7 +7,7 @@ from mbc.runs import RANDOM_WEIGHTS
 
 
 def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
-    """Return about 20 named numbers; what cannot be computed is None.
+    """Return about 30 named numbers; what cannot be computed is None.
 
     Args:
         table: the table of runs.

@@ -212,6 +212,7 @@ def test_a_fresh_clone_is_up_to_date_without_training(finished, tmp_path):
     call(clone, *reproduce)
     assert not list((clone / "data/weights").glob("*-0"))
     assert results(clone) == results(finished)
+    call(clone, "dvc", "repro", *scripts.repro.FIRST)
     what_if = ("-S", "transition.tau_fraction=0.4", "scaling", "effects")
     ran = call(clone, "dvc", "exp", "run", "--allow-missing", *what_if).stdout
     assert "Running stage 'transitions'" in ran
