@@ -6,6 +6,7 @@ judged twice: by the paper's candidate loss, and by what would show that P(A|B) 
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,9 @@ VERDICTS = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED, TOO_FEW, NOT_RUN)
 
 TOLERANCE = 0.25
 """A single number without interval counts as the paper's if it is within this share of it."""
+
+INTERVAL_TOLERANCE = 0.5
+"""A number whose interval holds the paper's counts as the paper's if it is within this share."""
 
 NEEDED_SHARE = 0.9
 """A claim about every run counts as reproduced if it holds in this share of them, else in more than
@@ -36,6 +40,8 @@ class Measured:
         high: upper end.
         n_runs: runs behind it.
         note: what else must be said.
+        bound: whether the true number is at least, or at most, the value, because runs were
+            censored; None if it is an estimate.
     """
 
     value: float | None
@@ -43,6 +49,7 @@ class Measured:
     high: float | None = None
     n_runs: int = 0
     note: str = ""
+    bound: Literal["at least", "at most"] | None = None
 
 
 Answer = tuple[Measured, str, str]
@@ -83,19 +90,37 @@ def judge_size(ours: Measured, paper: dict, neutral: float) -> tuple[str, str]:
     low, high = paper.get("low"), paper.get("high")
     value = paper.get("value", None if low is None else math.sqrt(low * high))
     rule = (
-        "reproduced if our interval holds the paper's value or the paper's range holds ours, or, "
-        f"without interval and range, if ours is within {TOLERANCE:.0%} of the paper's; else by "
-        f"the side of {neutral:g}"
+        "reproduced if the paper's range holds our number, or our interval holds the paper's and "
+        f"ours is within {INTERVAL_TOLERANCE:.0%} of it, or, without range and interval, within "
+        f"{TOLERANCE:.0%}; undecided if our interval holds both the paper's number and {neutral:g} "
+        "(no effect), or if a bound, from censored runs, leaves it open; else in its direction if "
+        f"on the paper's side of {neutral:g}"
     )
     if ours.value is None:
         return TOO_FEW, rule
-    inside = low is not None and low <= ours.value <= high
-    covered = ours.low is not None and ours.low <= value <= ours.high
-    near = ours.low is None and low is None and abs(ours.value / value - 1) <= TOLERANCE
-    if inside or covered or near:
-        return REPRODUCED, rule
     same_side = (ours.value - neutral) * (value - neutral) > 0
+    if ours.bound is not None:
+        return _judge_bound(ours, max(value, high or value), neutral), rule
+    covered = ours.low is not None and ours.low <= value <= ours.high
+    if covered and ours.low <= neutral <= ours.high:
+        return TOO_FEW, rule
+    inside = low is not None and low <= ours.value <= high
+    off = abs(ours.value / value - 1)
+    near = ours.low is None and low is None and off <= TOLERANCE
+    if inside or near or (covered and off <= INTERVAL_TOLERANCE):
+        return REPRODUCED, rule
+    if covered:
+        return TOO_FEW, rule
     return (OTHER_SIZE if same_side else NOT_REPRODUCED), rule
+
+
+def _judge_bound(ours: Measured, paper: float, neutral: float) -> str:
+    """Judge a bound on a number that the paper puts above ``neutral``."""
+    if ours.bound == "at least" and ours.value > max(neutral, paper * (1 + TOLERANCE)):
+        return OTHER_SIZE
+    if ours.bound == "at most" and ours.value < neutral:
+        return NOT_REPRODUCED
+    return TOO_FEW
 
 
 def judge_share(holds: list[bool]) -> tuple[Measured, str, str]:
@@ -113,22 +138,25 @@ def judge_share(holds: list[bool]) -> tuple[Measured, str, str]:
         return Measured(None), NOT_RUN, rule
     share = sum(holds) / n
     interval = stats.binomtest(sum(holds), n).proportion_ci(method="exact")
-    ours = Measured(
-        share, float(interval.low), float(interval.high), n, f"{sum(holds)} of {n} runs"
-    )
+    note = "single run" if n == 1 else f"{sum(holds)} of {n} runs"
+    ours = Measured(share, float(interval.low), float(interval.high), n, note)
     if share >= NEEDED_SHARE:
         return ours, REPRODUCED, rule
     return ours, OTHER_SIZE if share > 0.5 else NOT_REPRODUCED, rule
 
 
 def mean_with_interval(values: pd.Series) -> Measured:
-    """Return the mean over runs with Student's 95% interval (none for a single run)."""
+    """Return the mean with Student's 95% interval; none for fewer than three values.
+
+    Values of several seeds of one condition are not independent: average them before.
+    """
     values = values.dropna().to_numpy(float)
     n = len(values)
     if n == 0:
         return Measured(None)
-    if n == 1:
-        return Measured(float(values[0]), n_runs=1, note="single run")
+    if n < 3:
+        note = "single run" if n == 1 else "two runs"
+        return Measured(float(values.mean()), n_runs=n, note=note)
     half = stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)
     return Measured(
         float(values.mean()), float(values.mean() - half), float(values.mean() + half), n

@@ -1,16 +1,27 @@
 """Figures of curvature and gradient noise; see `mbc.figures` for what all figures share."""
 
+import math
+
 import pandas as pd
 
 from mbc.checkpoints import PHASES
-from mbc.figures import DASHES, MARKERS, Figure, colours, new_figure
+from mbc.figures import (
+    DASHES,
+    MARKERS,
+    Figure,
+    colours,
+    legend_below,
+    new_figure,
+    panel_grid,
+    plain_ticks,
+)
 
 
 def curvature(table: pd.DataFrame) -> Figure:
     """Draw the largest and the smallest eigenvalue of the Hessian by phase (appendix J).
 
-    Both samples are drawn, and joined by their mean. A mark of the smallest is hollow where it is
-    not distinguishable from 0; bars span residual and rounding.
+    Both samples are drawn, and a line joins their means. A mark of the smallest is hollow where it
+    is not distinguishable from 0, as the legend says; bars span residual and rounding.
 
     Args:
         table: columns run, k, phase, sample, largest, largest_residual, smallest,
@@ -22,12 +33,14 @@ def curvature(table: pd.DataFrame) -> Figure:
     for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
         of_run = table[table["run"] == run]
         style = {"color": colour, "linestyle": DASHES[index % len(DASHES)]}
+        marker = MARKERS[index % len(MARKERS)]
+        axes[0].plot([], [], marker=marker, label=run, **style)  # line and mark in one legend entry
         shift = 0.08 * (index - (len(runs) - 1) / 2)
         for axis, end in zip(axes, ("largest", "smallest"), strict=True):
             means = of_run.groupby("phase")[end].mean()
             places = [i + shift for i, phase in enumerate(phases) if phase in means.index]
             present = [phase for phase in phases if phase in means.index]
-            axis.plot(places, means[present], label=run, **style)
+            axis.plot(places, means[present], **style)
             for place, phase in zip(places, present, strict=True):
                 values = of_run[of_run["phase"] == phase]
                 error = values[f"{end}_residual"] + (values["rounding"] if end == "smallest" else 0)
@@ -36,16 +49,35 @@ def curvature(table: pd.DataFrame) -> Figure:
                     [place] * len(values),
                     values[end],
                     yerr=error,
-                    fmt=MARKERS[index % len(MARKERS)],
+                    fmt=marker,
                     color=colour,
                     markerfacecolor=colour if told else "none",
                 )
-    for axis, end in zip(axes, ("largest", "smallest"), strict=True):
-        axis.set(xlabel="phase of the run", ylabel=f"{end} eigenvalue of the Hessian (nats)")
+    for axis, end in zip(axes, ("largest", "most negative"), strict=True):
+        axis.set(xlabel="phase of the run", ylabel=f"{end} eigenvalue\nof the Hessian (nats)")
         axis.set_xticks(range(len(phases)), phases)
     axes[1].axhline(0, color="0.5", linewidth=0.8, linestyle=":")
-    axes[0].legend(fontsize="small")
+    _name_fill(axes[0])
+    legend_below(figure, columns=4)
     return figure
+
+
+def _name_fill(axis) -> None:
+    """Add to the legend what a mark's fill means, in a shape and shade that no run has."""
+    for fill, name in (
+        ("0.3", "filled: away from 0"),
+        ("none", "hollow: not distinguishable from 0"),
+    ):
+        axis.scatter([], [], marker="h", s=60, facecolors=fill, edgecolors="0.3", label=name)
+
+
+DIRECTIONS = {
+    "largest 1": "largest eigenvalue",
+    "largest 2": "second largest",
+    "largest 3": "third largest",
+    "smallest": "most negative",
+}
+"""Titles of the panels of `gradient_noise`, in their order."""
 
 
 def gradient_noise(table: pd.DataFrame) -> Figure:
@@ -54,30 +86,41 @@ def gradient_noise(table: pd.DataFrame) -> Figure:
     Args:
         table: columns run, batch_size, direction, eigenvalue, share_over_isotropic, low, high.
     """
-    directions = list(dict.fromkeys(table["direction"]))
-    figure, axes = new_figure(panels=max(2, len(directions)))
-    runs = list(table["run"].unique())
-    for axis, direction in zip(axes, directions, strict=False):
-        for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
-            chosen = table[(table["run"] == run) & (table["direction"] == direction)]
-            centre = chosen["share_over_isotropic"]
-            axis.errorbar(
-                chosen["batch_size"] * (1 + 0.06 * index),
-                centre,
-                yerr=[centre - chosen["low"], chosen["high"] - centre],
-                color=colour,
-                linestyle=DASHES[index % len(DASHES)],
-                marker=MARKERS[index % len(MARKERS)],
-                label=run,
-            )
-        axis.axhline(1, color="0.5", linewidth=0.8, linestyle=":")
-        axis.set(xscale="log", yscale="log", xlabel="batch size (examples)")
-        axis.set_ylabel("share of the noise / isotropic share")
-        axis.set_title(f"{direction} eigenvalue", fontsize="medium")
-        ticks = sorted(table["batch_size"].unique())
-        axis.set_xticks(ticks, [f"{size}" for size in ticks])
-        axis.minorticks_off()
-    axes[0].legend(fontsize="small")
-    for axis in axes[len(directions) :]:
+    present = set(table["direction"])
+    # a direction without a title of its own comes last, under its own name
+    directions = [d for d in DIRECTIONS if d in present] + sorted(present - set(DIRECTIONS))
+    rows, columns = math.ceil(len(directions) / 2), min(2, len(directions))
+    figure, axes = panel_grid(rows, columns, height=3.2, sharex=True, sharey=True)
+    for axis, direction in zip(axes.flat, directions, strict=False):
+        _noise_along(axis, table, direction)
+    for row in axes:
+        row[0].set_ylabel("noise along it /\nnoise without direction")
+    for axis in axes[-1]:
+        axis.set_xlabel("batch size (examples)")
+    ticks = sorted(table["batch_size"].unique())
+    axes[0, 0].set_xticks(ticks, [f"{size}" for size in ticks])
+    axes[0, 0].xaxis.minorticks_off()
+    plain_ticks(axes[0, 0].yaxis)
+    for axis in axes.flat[len(directions) :]:
         axis.set_axis_off()
+    legend_below(figure, columns=5)
     return figure
+
+
+def _noise_along(axis, table: pd.DataFrame, direction: str) -> None:
+    runs = list(table["run"].unique())
+    for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
+        chosen = table[(table["run"] == run) & (table["direction"] == direction)]
+        centre = chosen["share_over_isotropic"]
+        axis.errorbar(
+            chosen["batch_size"] * (1 + 0.06 * index),
+            centre,
+            yerr=[centre - chosen["low"], chosen["high"] - centre],
+            color=colour,
+            linestyle=DASHES[index % len(DASHES)],
+            marker=MARKERS[index % len(MARKERS)],
+            label=run,
+        )
+    axis.axhline(1, color="0.5", linewidth=0.8, linestyle=":", label="noise without direction")
+    axis.set(xscale="log", yscale="log")
+    axis.set_title(DIRECTIONS.get(direction, direction), fontsize="medium")

@@ -5,6 +5,9 @@ import pandas as pd
 from mbc.claims import NOT_REPRODUCED, OTHER_SIZE
 from mbc.runs import RANDOM_WEIGHTS, moment_text
 
+BOUNDS = {None: "", "at least": "≥ ", "at most": "≤ "}
+"""How the bounds of `mbc.claims.Measured` are written before a number."""
+
 
 def differences(claims: dict) -> pd.DataFrame:
     """Return a row for each claim with a number that ours does not confirm.
@@ -21,14 +24,19 @@ def differences(claims: dict) -> pd.DataFrame:
         paper, ours = claim.get("paper"), claim["ours"].get("value")
         if claim["verdict"] not in (OTHER_SIZE, NOT_REPRODUCED) or paper is None or ours is None:
             continue
-        ratio = f"{ours / paper:.2g}" if min(ours, paper) > 0 else ""
+        bound = BOUNDS[claim["ours"].get("bound")]
+        ratio = f"{bound}{ours / paper:.2g}" if min(ours, paper) > 0 else ""
         rows.append(
             {
                 "claim": claim["claim"],
-                **{"paper": f"{paper:.3g}", "ours": f"{ours:.3g}", "ours / paper": ratio},
+                **{"paper": f"{paper:.3g}", "ours": f"{bound}{ours:.3g}", "ours / paper": ratio},
             }
         )
     return pd.DataFrame(rows, columns=["claim", "paper", "ours", "ours / paper"])
+
+
+CONTROLS = {"schedule": "schedule_cosine", "initialisation": "initialisation_scaled"}
+"""The conditions that differ from the base in what the paper leaves open."""
 
 
 def ruled_out(table: pd.DataFrame, scaling: dict) -> pd.DataFrame:
@@ -49,17 +57,16 @@ def ruled_out(table: pd.DataFrame, scaling: dict) -> pd.DataFrame:
     base = scratch[scratch["condition"] == "base"]
     if base.empty:
         return pd.DataFrame()
-    first = base.iloc[0]
-    compared = [
-        *(("schedule", run) for run in _runs(scratch, "schedule_cosine")),
-        *(("initialisation", run) for run in _runs(scratch, "initialisation_scaled")),
-        *(("seed", run) for _, run in base.iloc[1:].iterrows()),
-    ]
+    by_seed = {run["seed"]: run for _, run in base.iterrows()}
+    first, *others = by_seed.values()
     rows = []
-    for what, run in compared:
-        rows.append(_row(f"{what} ({run['run']})", "τ of base", first, run, "tau", "tau"))
-    definition = "definition (loss per character)"
-    rows.append(_row(definition, "τ of base", first, first, "tau", "character_tau"))
+    for what, condition in CONTROLS.items():
+        for _, run in scratch[scratch["condition"] == condition].iterrows():
+            if run["seed"] in by_seed:
+                same_seed = by_seed[run["seed"]]
+                rows.append(_row(f"{what} ({run['run']})", same_seed, run, "tau"))
+    rows += [_row(f"seed ({run['run']})", first, run, "tau") for run in others]
+    rows.append(_row("definition (loss per character)", first, first, "character_tau"))
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
     usual = scaling["dataset_size"].get("exponent")
     if exponents and usual:
@@ -74,18 +81,13 @@ def ruled_out(table: pd.DataFrame, scaling: dict) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _runs(table: pd.DataFrame, condition: str) -> list[pd.Series]:
-    return [run for _, run in table[table["condition"] == condition].iterrows()]
-
-
-def _row(
-    varied: str, number: str, base: pd.Series, run: pd.Series, moment: str, other: str
-) -> dict[str, str]:
-    statuses = {base[f"{moment}_status"], run[f"{other}_status"]}
+def _row(varied: str, base: pd.Series, run: pd.Series, moment: str) -> dict[str, str]:
+    """Return a moment of a run beside the waiting time of the base run."""
+    statuses = {base["tau_status"], run[f"{moment}_status"]}
     return {
         "varied": varied,
-        "number": number,
-        "as defined": moment_text(base, moment),
-        "varied to": moment_text(run, other),
-        "ratio": f"{run[other] / base[moment]:.2f}" if statuses == {"observed"} else "",
+        "number": "τ of base",
+        "as defined": moment_text(base, "tau"),
+        "varied to": moment_text(run, moment),
+        "ratio": f"{run[moment] / base['tau']:.2f}" if statuses == {"observed"} else "",
     }

@@ -10,6 +10,8 @@ from mbc.figures import (
     draw_means,
     draw_waiting_times,
     new_figure,
+    panel_grid,
+    plain_ticks,
 )
 
 
@@ -30,6 +32,7 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
         if logarithmic:
             axis.set_xscale("log")
         _ticks_at_values(axis, runs[x], rotation=30)
+        plain_ticks(axis.yaxis)
     axes[0].legend()
     return figure
 
@@ -59,6 +62,7 @@ def cascade(runs: pd.DataFrame) -> Figure:
         draw_waiting_times(axis, runs, "k", moment, **style)
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="step")
     _ticks_at_values(axis, runs["k"])
+    plain_ticks(axis.yaxis)
     axis.legend(fontsize="small")
     return figure
 
@@ -66,35 +70,58 @@ def cascade(runs: pd.DataFrame) -> Figure:
 def survival(curves: pd.DataFrame) -> Figure:
     """Draw Kaplan-Meier curves, one panel a sweep: the share of runs still without transition.
 
+    A mark stands where a curve falls, an upright stroke where a run ended without transition.
+
     Args:
-        curves: columns sweep, value, step, survival, low, high, n_runs.
+        curves: columns sweep, value, step, survival, low, high, events, censored, n_runs.
     """
     sweeps = list(curves["sweep"].unique())
     figure, axes = new_figure(panels=max(2, len(sweeps)))
     for axis, sweep in zip(axes, sweeps, strict=False):
         of_sweep = curves[curves["sweep"] == sweep]
+        start = of_sweep.loc[of_sweep["step"] > 0, "step"].min() / 2
         values = sorted(of_sweep["value"].unique())
         for index, (value, colour) in enumerate(zip(values, colours(len(values)), strict=True)):
             curve = of_sweep[of_sweep["value"] == value]
-            style = {"color": colour, "linestyle": DASHES[index % len(DASHES)]}
-            axis.step(curve["step"], curve["survival"], where="post", label=f"{value:g}", **style)
-            if curve["n_runs"].iloc[0] > 1:
-                axis.fill_between(
-                    curve["step"],
-                    curve["low"],
-                    curve["high"],
-                    step="post",
-                    color=colour,
-                    alpha=0.15,
-                )
+            curve = curve.assign(step=curve["step"].clip(lower=start))  # a log axis has no step 0
+            _survival_curve(axis, curve, f"{value:g}", index, colour)
+        ended = of_sweep[of_sweep["censored"] > 0]
+        if not ended.empty:
+            name = "run ended,\nno transition"
+            style = {"marker": "|", "s": 200, "color": "black", "zorder": 4}
+            axis.scatter(ended["step"], ended["survival"], label=name, **style)
         axis.set(
-            xscale="symlog",
+            xscale="log",
             xlabel="step",
             ylabel="share of runs without transition",
-            ylim=(0, 1.05),
+            ylim=(-0.04, 1.06),
         )
-        axis.legend(title=sweep.replace("_", " "))
+        axis.set_xlim(left=start)
+        plain_ticks(axis.xaxis)
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 3}
+        axis.legend(title=sweep.replace("_", " "), fontsize="small", **below)
+    for axis in axes[len(sweeps) :]:
+        axis.set_axis_off()
     return figure
+
+
+def _survival_curve(axis, curve: pd.DataFrame, name: str, index: int, colour) -> None:
+    """Draw the curve of one value; later ones are thinner, so that those below them show."""
+    axis.step(
+        curve["step"],
+        curve["survival"],
+        where="post",
+        label=name,
+        color=colour,
+        linestyle=DASHES[index % len(DASHES)],
+        linewidth=max(3.5 - 0.6 * index, 1),
+        marker=MARKERS[index % len(MARKERS)],
+        markersize=7,
+        markevery=[bool(events) for events in curve["events"]],
+    )
+    if curve["n_runs"].iloc[0] > 1:
+        band = {"step": "post", "color": colour, "alpha": 0.1}
+        axis.fill_between(curve["step"], curve["low"], curve["high"], **band)
 
 
 def directions(runs: pd.DataFrame) -> Figure:
@@ -118,6 +145,7 @@ def directions(runs: pd.DataFrame) -> Figure:
             draw_waiting_times(axis, of_kind, "k", moment, **style)
         axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time (steps)")
         _ticks_at_values(axis, runs["k"])
+        plain_ticks(axis.yaxis)
         axis.set_title(title, fontsize="medium")
     axes[0].legend(fontsize="small")
     return figure
@@ -140,34 +168,61 @@ def linear(table: pd.DataFrame) -> Figure:
     axis.axhline(1, color="0.5", linewidth=0.8, linestyle=":")
     axis.set(xscale="log", xlabel="step", ylabel="candidate loss / log k")
     axis.set_ylim(bottom=0)
+    plain_ticks(axis.xaxis)
     axis.legend(fontsize="small")
     return figure
+
+
+GAPS = {"b_gap": ("B-gap", "black", "o"), "z_gap": ("z-gap", "0.55", None)}
+"""Gaps drawn by `structured`: name, shade, marker."""
 
 
 def structured(table: pd.DataFrame) -> Figure:
     """Draw what a network knows of B and of z, structured fibres beside distinct ones.
 
+    The upper panels have the loss, the lower ones the gaps.
+
     Args:
         table: columns run, k, fibre, step, and ratio (loss of the first character / log k), b_gap,
             z_gap.
     """
-    figure, axes = new_figure(panels=2)
-    for axis, fibre in zip(axes, ("distinct", "structured"), strict=True):
+    figure, axes = panel_grid(2, 2, height=3.4, sharex=True, sharey="row")
+    # gaps of a tenth of a nat are to be seen beside ones of ten nats, and so are those around 0
+    axes[1, 0].set_yscale("symlog", linthresh=0.1, linscale=0.5)
+    values = sorted(table["k"].unique())
+    for fibre, (upper, lower) in zip(("distinct", "structured"), axes.T, strict=True):
         of_fibre = table[(table["fibre"] == fibre) & (table["step"] > 0)]
-        shades = ("0.0", "0.4", "0.7")
-        values = sorted(of_fibre["k"].unique())
-        for k, dash in zip(values, DASHES, strict=False):
-            of_k = of_fibre[of_fibre["k"] == k]
-            for number, (_, run) in enumerate(of_k.groupby("run")):
-                for column, shade in zip(("ratio", "b_gap", "z_gap"), shades, strict=True):
-                    name = {"ratio": "loss / log k"}.get(column, column.replace("_", "-"))
-                    label = f"{name}, k = {k}" if number == 0 else None
-                    axis.plot(run["step"], run[column], color=shade, linestyle=dash, label=label)
-        axis.set_title(f"{fibre} fibres, first character", fontsize="medium")
-        axis.set(xscale="log", xlabel="step", ylabel="loss / log k; gaps in nats", ylim=(0, 4))
-        axis.xaxis.set_minor_formatter("")
-    axes[1].legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.01, 1))
+        for index, (k, colour) in enumerate(zip(values, colours(len(values)), strict=True)):
+            dash = DASHES[index % len(DASHES)]
+            for number, (_, run) in enumerate(of_fibre[of_fibre["k"] == k].groupby("run")):
+                label = f"k = {k}" if number == 0 else None
+                upper.plot(run["step"], run["ratio"], color=colour, linestyle=dash, label=label)
+                _gaps(lower, run, k, dash, named=number == 0)
+        upper.axhline(1, color="0.5", linewidth=0.8, linestyle=":", label="log k")
+        upper.set_title(f"{fibre} fibres, first character", fontsize="medium")
+        lower.set(xscale="log", xlabel="step")
+    axes[0, 0].set(ylabel="loss / log k")
+    axes[0, 0].set_ylim(bottom=0)
+    axes[1, 0].set_ylabel("gap (nats), log scale above 0.1")
+    _ticks_of_gaps(axes[1, 0])
+    plain_ticks(axes[1, 0].xaxis)
+    for row in axes:
+        row[1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
+
+
+def _gaps(axis, run: pd.DataFrame, k: int, dash: str, *, named: bool) -> None:
+    for column, (name, shade, marker) in GAPS.items():
+        label = f"{name}, k = {k}" if named else None
+        style = {"color": shade, "linestyle": dash, "marker": marker, "markersize": 4}
+        axis.plot(run["step"], run[column], label=label, markevery=0.12, **style)
+
+
+def _ticks_of_gaps(axis) -> None:
+    low, high = axis.get_ylim()
+    ticks = [tick for tick in (-1, -0.3, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30) if low <= tick <= high]
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.yaxis.minorticks_off()
 
 
 def _ticks_at_values(axis, values: pd.Series, rotation: float = 0) -> None:

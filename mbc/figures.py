@@ -15,11 +15,16 @@ os.environ["MPLBACKEND"] = "agg"  # whatever the environment says, and before ma
 
 import matplotlib.pyplot as plt
 import seaborn as sns
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
 DASHES = ["-", "--", "-.", ":"]
 MARKERS = ["o", "s", "D", "^", "v"]
+
+LOG_TICKS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5))
+"""Leading digits of ticks on a logarithmic axis, the sparsest first."""
 
 ANATOMY_PANELS = {
     "candidate loss\n(nats)": ["candidate_loss"],
@@ -52,12 +57,17 @@ def loss_curves(table: pd.DataFrame) -> Figure:
                 run["candidate_loss"],
                 color=colour,
                 linestyle=DASHES[index % len(DASHES)],
+                marker=MARKERS[index % len(MARKERS)],
+                markersize=4,
+                markevery=0.12,  # evenly along the curve: long runs have a thousand evaluations
                 label=f"{k}" if number == 0 else None,
             )
         axis.axhline(math.log(k), color=colour, linewidth=0.6, linestyle=":")
     axis.set(xscale="log", xlabel="step", ylabel="candidate loss (nats); dotted: log k")
     axis.set_ylim(bottom=0)
-    axis.legend(title="k", bbox_to_anchor=(1.01, 1), loc="upper left")
+    plain_ticks(axis.xaxis)
+    # the largest k is the highest curve, so it stands highest in the legend, too
+    axis.legend(title="k", bbox_to_anchor=(1.01, 1), loc="upper left", reverse=True)
     return figure
 
 
@@ -82,6 +92,7 @@ def waiting_times(runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str) -
         xlabel="dataset size D = n_b · k (examples)",
         ylabel="waiting time τ (steps)",
     )
+    plain_ticks(axis.xaxis, axis.yaxis)
     axis.legend()
     return figure
 
@@ -108,6 +119,7 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     axis.minorticks_off()
     low, high = axis.get_ylim()
     axis.set_ylim(low / 2, high * 2)
+    plain_ticks(axis.yaxis)
     axis.legend()
     return figure
 
@@ -168,6 +180,7 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
     axes[2].set_ylim(0, 1)
     _reference(axes[2], k / 36, "k / 36")
     axes[-1].set(xscale="log", xlabel="step")
+    plain_ticks(axes[-1].xaxis)
     return figure
 
 
@@ -178,9 +191,65 @@ def new_figure(panels: int = 1) -> tuple[Figure, plt.Axes]:
     return plt.subplots(1, panels, figsize=(width, 4.2), layout="constrained")
 
 
+def panel_grid(
+    rows: int, columns: int, *, width: float = 4.4, height: float = 4.2, **shared
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure and an array of its panels, row by row.
+
+    Args:
+        rows: of panels.
+        columns: of panels.
+        width: of a panel in inches.
+        height: of a panel in inches.
+        shared: matplotlib's ``sharex`` and ``sharey``.
+    """
+    sns.set_theme(style="ticks")
+    size = (width * columns, height * rows)
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **shared)
+
+
 def colours(number: int) -> list:
-    """Return colours from dark to light."""
-    return sns.color_palette("viridis", number) if number > 1 else ["black"]
+    """Return colours from dark to light, without the lightest ones, which fade on white."""
+    if number == 1:
+        return ["black"]
+    return sns.color_palette("viridis", number + math.ceil(number / 4))[:number]
+
+
+def legend_below(figure: Figure, columns: int) -> None:
+    """Draw one legend for all panels below them; what several panels have stands there once."""
+    entries: dict = {}
+    for axis in figure.axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    place = {"loc": "outside lower center", "ncols": columns}
+    figure.legend(entries.values(), entries.keys(), fontsize="small", **place)
+
+
+def plain_ticks(*axes: Axis) -> None:
+    """Give logarithmic axes few ticks, with plain numbers; their limits must be final."""
+    for axis in axes:
+        axis.set_ticks(log_ticks(*axis.get_view_interval()))
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axis.set_minor_formatter("")
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return ticks between two numbers: the sparsest of `LOG_TICKS` that gives at least four.
+
+    Between numbers so close that none does, ticks are equally far apart.
+
+    Args:
+        low: above 0.
+        high: above ``low``.
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in LOG_TICKS:
+        ticks = [float(f"{digit}e{power}") for power in powers for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 4:
+            return ticks
+    even = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3).tick_values(low, high)
+    return [tick for tick in even if low <= tick <= high]
 
 
 def _is_series(column: str, prefix: str) -> bool:

@@ -5,7 +5,7 @@ import pandas as pd
 from mbc.checkpoints import PHASES
 
 # matplotlib and seaborn by way of mbc.figures, which chooses the backend before they are imported
-from mbc.figures import DASHES, MARKERS, Figure, colours, new_figure, plt, sns
+from mbc.figures import DASHES, MARKERS, Figure, colours, legend_below, panel_grid, plt, sns
 
 
 def heads(table: pd.DataFrame, ablation: str = "zero") -> Figure:
@@ -70,9 +70,8 @@ def _rises(axis: plt.Axes, panel: pd.DataFrame, largest: float):
 def attention_to_z(table: pd.DataFrame) -> Figure:
     """Draw how much each head looks at the selector while a run passes its transition.
 
-    One panel for each run. The first layer's heads are black, later layers' lighter; line style
-    and mark tell the heads of a layer apart. A dotted line marks a head that looks at everything
-    alike.
+    One row of panels for each run, one column for each layer. A dotted line marks a head that looks
+    at everything alike, an upright one the waiting time.
 
     Args:
         table: columns run, k, fraction (step / tau), layer, head, attention (share of the
@@ -80,39 +79,37 @@ def attention_to_z(table: pd.DataFrame) -> Figure:
             everything alike); one row for each head and checkpoint.
     """
     runs = list(table["run"].unique())
-    figure, axes = new_figure(panels=max(2, len(runs)))
     layers = sorted(table["layer"].unique())
-    shades = ["black", *colours(len(layers) + 1)[2:]]  # the lightest and the darkest stand apart
-    for axis, run in zip(axes, runs, strict=False):
+    size = {"width": 2.5, "height": 2.6, "sharex": True, "sharey": True}
+    figure, axes = panel_grid(len(runs), len(layers), **size)
+    for row, run in zip(axes, runs, strict=True):
         of_run = table[table["run"] == run].sort_values("fraction")
-        for layer, shade in reversed(list(zip(layers, shades, strict=True))):
-            of_layer = of_run[of_run["layer"] == layer]
-            for head, line in of_layer.groupby("head"):
-                axis.plot(
-                    line["fraction"],
-                    line["attention"],
-                    color=shade,
-                    linewidth=2 if layer == 0 else 1,
-                    linestyle=DASHES[head % len(DASHES)],
-                    marker=MARKERS[head % len(MARKERS)],
-                    markersize=5 if layer == 0 else 3,
-                    label=f"L{layer}H{head}",
-                )
-        axis.axhline(of_run["uniform"].iloc[0], color="0.5", linewidth=0.8, linestyle=":")
-        axis.axvline(1, color="0.5", linewidth=0.8, linestyle=":")
-        axis.set(xlabel="step / τ", ylabel="share of attention to z; dotted: uniform")
-        axis.set_ylim(0, 1)
-        axis.set_title(f"{run}, k = {of_run['k'].iloc[0]}", fontsize="medium")
-    for axis in axes[len(runs) :]:
-        axis.set_axis_off()
-    handles, labels = axes[0].get_legend_handles_labels()
-    by_label = dict(sorted(zip(labels, handles, strict=True)))
-    axes[len(runs) - 1].legend(
-        by_label.values(),
-        by_label.keys(),
-        fontsize="x-small",
-        ncols=1 + (len(by_label) > 10),
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1),
-    )
+        for axis, layer in zip(row, layers, strict=True):
+            _attention_of_layer(axis, of_run[of_run["layer"] == layer])
+        row[0].set_ylabel(f"{run}, k = {of_run['k'].iloc[0]}\nshare of attention to z")
+    for axis, layer in zip(axes[0], layers, strict=True):
+        axis.set_title(f"layer {layer}", fontsize="medium")
+    for axis in axes[-1]:
+        axis.set_xlabel("step / τ")
+    axes[0, 0].set_ylim(0, 1.1 * table["attention"].max())
+    legend_below(figure, columns=6)
     return figure
+
+
+def _attention_of_layer(axis: plt.Axes, of_layer: pd.DataFrame) -> None:
+    heads = sorted(of_layer["head"].unique())
+    for index, (head, colour) in enumerate(zip(heads, colours(len(heads)), strict=True)):
+        line = of_layer[of_layer["head"] == head]
+        axis.plot(
+            line["fraction"],
+            line["attention"],
+            color=colour,
+            linestyle=DASHES[index % len(DASHES)],
+            marker=MARKERS[index % len(MARKERS)],
+            markersize=4,
+            label=f"head {head}",
+        )
+    uniform = of_layer["uniform"].iloc[0]
+    thin = {"color": "0.5", "linewidth": 0.8}
+    axis.axhline(uniform, linestyle=":", label="looks at everything alike", **thin)
+    axis.axvline(1, linestyle="-", label="waiting time", **thin)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from mbc.figures import DASHES, MARKERS, Figure, colours, new_figure, plt
+from mbc.figures import DASHES, MARKERS, Figure, colours, legend_below, panel_grid, plt
 
 GROUP_CURVES = {
     "mean_accuracy": ("mean accuracy", "0.6", "-", None),
@@ -11,6 +11,11 @@ GROUP_CURVES = {
     "independent_share_solved": ("same mean, items independent", "black", ":", None),
 }
 """Columns drawn by `groups`: name, shade, line style, marker."""
+
+
+FRESH_WALK = "random walk whose batches are drawn anew"
+PERMUTED_WALK = "down to one whose gradients\ncancel over each epoch"
+"""Legend entries of `displacement`; fresh and permuted of `mbc.trajectories.RandomWalk`."""
 
 
 def groups(table: pd.DataFrame) -> Figure:
@@ -31,8 +36,9 @@ def groups(table: pd.DataFrame) -> Figure:
                 style = {"color": shade, "linestyle": dash, "marker": marker, "markersize": 3}
                 axis.plot(run["fraction"], run[column], label=label, **style)
         axis.axhline(1 / k, color="0.6", linewidth=0.8, linestyle="--", label="chance, 1 / k")
-        axis.set(xlabel="step / τ", ylabel="share of groups, of (B, z)", ylim=(-0.02, 1.05))
+        axis.set(xlabel="step / τ", ylim=(-0.02, 1.05))
         axis.set_title(f"k = {k}", fontsize="medium")
+    axes[0].set_ylabel("share of groups, of (B, z)")
     axes[-1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
 
@@ -41,7 +47,7 @@ def displacement(table: pd.DataFrame) -> Figure:
     """Draw the cosine of consecutive displacements by component, one panel a k (Figure 3b).
 
     A grey line is the cosine of a random walk with fresh data (`mbc.trajectories.RandomWalk`), a
-    band reaches from it to that with permuted epochs.
+    band reaches from it to that with permuted epochs. The legend says so in plain words.
 
     Args:
         table: columns run, k, fraction (step / tau where the displacements meet), component,
@@ -67,24 +73,24 @@ def displacement(table: pd.DataFrame) -> Figure:
                 )
         _random_walks(axis, of_k)
         axis.axvline(1, color="0.5", linewidth=0.8, linestyle=":")
-        axis.set(xlabel="step / τ", ylabel="cosine of consecutive displacements")
+        axis.set_xlabel("step / τ")
         axis.set_title(f"k = {k}", fontsize="medium")
-    axes[-1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
+    axes[0].set_ylabel("cosine of consecutive displacements")
+    legend_below(figure, columns=3)
     return figure
 
 
 def _panels(table: pd.DataFrame) -> tuple[Figure, np.ndarray]:
-    """Return a figure with an axis for each k."""
-    number = table["k"].nunique()
-    figure, axes = new_figure(panels=number)
-    return figure, np.atleast_1d(axes)
+    """Return a figure with an axis for each k, all with one vertical scale."""
+    figure, axes = panel_grid(1, table["k"].nunique(), sharey=True)
+    return figure, axes[0]
 
 
 def _random_walks(axis: plt.Axes, table: pd.DataFrame) -> None:
     """Draw the cosines of random walks of every run."""
     for number, (_, run) in enumerate(table.groupby("run")):
         walk = run.drop_duplicates("fraction").sort_values("fraction")
-        label = "random walk, fresh data" if number == 0 else None
+        label = FRESH_WALK if number == 0 else None
         axis.plot(walk["fraction"], walk["fresh"], color="0.5", linewidth=0.8, label=label)
         permuted = walk[walk["permuted"].notna()]
         axis.fill_between(
@@ -93,5 +99,5 @@ def _random_walks(axis: plt.Axes, table: pd.DataFrame) -> None:
             permuted["fresh"],
             color="0.85",
             zorder=0,
-            label="to one, permuted epochs" if number == 0 and len(permuted) else None,
+            label=PERMUTED_WALK if number == 0 and len(permuted) else None,
         )

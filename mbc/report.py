@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mbc.claims import VERDICTS
-from mbc.differences import differences, ruled_out
+from mbc.differences import BOUNDS, differences, ruled_out
 from mbc.mechanism_report import mechanism_lines
 from mbc.runs import moment_text
 from mbc.settings import NOISE_SWEEPS
@@ -37,11 +37,7 @@ FIGURES = (
         "When the z-gap of the first character and of the whole answer passes its threshold, when "
         "the candidate loss leaves log k, and the waiting time. Hollow: not reached.",
     ),
-    (
-        "fixed_size",
-        "Waiting time at fixed dataset size (Figure 5)",
-        "k varies and n_b = D / k with it.",
-    ),
+    ("fixed_size", "Waiting time at fixed dataset size (Figure 5)", "k varies, and n_b = D / k."),
     (
         "batch_size",
         "Batch size (Table 1, Figure 2a)",
@@ -56,7 +52,7 @@ FIGURES = (
     (
         "survival",
         "Runs still without transition (Kaplan-Meier)",
-        "A run that never had its transition leaves its curve above 0. "
+        "A mark is a transition, a stroke a run that ended without one: its curve stays above 0. "
         "With one seed a curve is a single step, without interval.",
     ),
     (
@@ -98,13 +94,17 @@ FIGURES = (
     (
         "curvature",
         "Curvature (appendix J)",
-        "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples.",
+        "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples, a mark "
+        "for each. Hollow: it may be 0, by its errors or by how the samples differ.",
     ),
     (
         "displacement",
         "Trajectories (Figure 3b)",
         "Cosine of consecutive displacements of the weights, beside that of a random walk under "
-        "AdamW, whose momentum alone correlates them.",
+        "AdamW, whose momentum alone correlates them. Grey line: every batch drawn anew. Lower "
+        "edge of the band: each epoch shows every example once (permuted epochs), so that random "
+        "gradients would cancel over an epoch and the weights turn back. The truth lies between, "
+        "and only a cosine above the band shows direction.",
     ),
     (
         "gradient_noise",
@@ -206,7 +206,7 @@ def _opening(table: pd.DataFrame, scaling: dict, summary: dict, scale: float) ->
     ]
     if scale != 1:
         lines.append(
-            "The paper's numbers are for scale 1: at another scale only directions can be compared."
+            "The paper's numbers are for scale 1; at another scale sizes may differ for that alone."
         )
     law = scaling["dataset_size"]
     if "bootstrap_interval" in law:
@@ -250,8 +250,9 @@ def _differences(claims: dict, table: pd.DataFrame, scaling: dict) -> str:
         [
             "Claims with a number that ours does not confirm:",
             differ.to_markdown(index=False),
-            "How far our own numbers move with what could explain a difference; what moves them "
-            "by less than the difference is ruled out as its reason:",
+            "How far two of our own numbers move with what could explain a difference; what moves "
+            "them by less than the difference is ruled out as its reason, and nothing is where no "
+            "such run is in the record:",
             varied.to_markdown(index=False),
         ]
     )
@@ -261,7 +262,7 @@ def _claims(claims: dict) -> str:
     rows = [
         {
             "section": claim["section"],
-            "claim": claim["claim"],
+            "claim": claim["claim"].replace("|", "\\|"),
             "ours": _measured_text(claim["ours"]),
             "runs": claim["ours"]["n_runs"] or "",
             "verdict": f"**{claim['verdict']}**",
@@ -279,7 +280,7 @@ def _claims(claims: dict) -> str:
 def _measured_text(ours: dict) -> str:
     if "value" not in ours:
         return ours["note"]
-    text = f"{ours['value']:.3g}"
+    text = f"{BOUNDS[ours.get('bound')]}{ours['value']:.3g}"
     if "low" in ours:
         text += f" [{ours['low']:.3g}, {ours['high']:.3g}]"
     return f"{text} ({ours['note']})" if ours["note"] else text

@@ -110,20 +110,26 @@ def read_run_table(path) -> pd.DataFrame:
 def sweep_runs(table: pd.DataFrame, sweep: Sweep, scale: float) -> pd.DataFrame:
     """Return the runs from random weights that differ from base only in what the sweep varies.
 
-    How long and how closely a run was followed (`RECORDING_KEYS`) makes no difference. With
-    ``dataset_sizes`` only runs whose n_b is one of these sizes, times the scale, divided by k
-    and rounded; the column ``nominal_size`` tells which, so a run can appear once for each size.
+    How long and how closely a run was followed (`RECORDING_KEYS`) makes no difference, nor does the
+    step budget where the learning rate does not depend on it. Conditions that are the same count
+    once. With ``dataset_sizes`` only runs whose n_b is one of these sizes, divided by k and
+    rounded, times the scale; the column ``nominal_size`` tells which, so a run can appear once for
+    each size.
     """
     base = table[table["condition"] == "base"].iloc[0]
-    fixed = [key for key in BASE_KEYS if key not in (*sweep.vary, *RECORDING_KEYS)]
+    ignored = [*RECORDING_KEYS, *(["max_steps"] if base["schedule"] == "constant" else [])]
+    fixed = [key for key in BASE_KEYS if key not in (*sweep.vary, *ignored)]
     same = table[(table[fixed] == base[fixed]).all(axis=1)]
     same = same[same["start_from"] == RANDOM_WEIGHTS]
+    alike = [key for key in BASE_KEYS if key not in ignored]
+    base_first = same.sort_values("condition", key=lambda names: names != "base", kind="stable")
+    same = base_first.drop_duplicates([*alike, "seed"]).sort_index()
     if not sweep.dataset_sizes:
         return same.reset_index(drop=True)
     parts = []
     for size in sweep.dataset_sizes:
         nominal = size * scale
-        wanted = (nominal / same["k"]).round().clip(lower=1)
+        wanted = ((size / same["k"]).round() * scale).round().clip(lower=1)
         parts.append(same[same["n_b"] == wanted].assign(nominal_size=nominal))
     return pd.concat(parts, ignore_index=True)
 

@@ -131,10 +131,12 @@ def power_law_curve(
 def equivalence(runs: pd.DataFrame, x: str, margin: float, level: float = 0.05) -> Equivalence:
     """Test whether the exponent of tau in x is equivalent to 0.
 
-    Ordinary standard errors and Student's t; at least `MINIMUM_POINTS` different x are needed.
+    Ordinary standard errors and Student's t, over conditions: the seeds of one are averaged, since
+    they share what is peculiar to it. At least `MINIMUM_POINTS` different x are needed.
     """
     observed, _ = observed_runs(runs)
-    log_x, log_tau = np.log(observed[x].to_numpy(float)), np.log(observed["tau"].to_numpy(float))
+    logs = np.log(observed[[x, "tau"]].astype(float)).groupby(observed["condition"]).mean()
+    log_x, log_tau = logs[x].to_numpy(), logs["tau"].to_numpy()
     if len(np.unique(log_x)) < MINIMUM_POINTS:
         return Equivalence(margin, level, None, None, False)
     fit = fit_line(log_x, log_tau)

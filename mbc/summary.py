@@ -6,13 +6,12 @@ from mbc.claims import VERDICTS
 from mbc.runs import RANDOM_WEIGHTS
 
 
-def summarise(table: pd.DataFrame, scaling: dict, effects: dict, claims: dict) -> dict:
+def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
     """Return about 20 named numbers; what cannot be computed is None.
 
     Args:
         table: the table of runs.
         scaling: the scaling metrics.
-        effects: the metrics of the other experiments.
         claims: the judged claims by name.
     """
     defined = table[table["tau_status"] != "undefined"]
@@ -51,28 +50,26 @@ def summarise(table: pd.DataFrame, scaling: dict, effects: dict, claims: dict) -
         },
         "dataset_size": {
             "exponent": law.get("exponent"),
-            **_bounds(law),
+            **_bounds(law.get("bootstrap_interval")),
             "r_squared": law.get("r_squared"),
             "exponent_over_thresholds": max(exponents) - min(exponents) if exponents else None,
         },
         "fixed_size": {
             size: {
                 "exponent_of_k": fit.get("exponent"),
-                **_bounds(fit),
+                **_bounds(fit["equivalence"].get("interval")),
                 "equivalent_to_0": fit["equivalence"]["equivalent"],
             }
             for size, fit in scaling["fixed_size"].items()
         },
-        "batch_size_ratio_examples": effects["batch_size"]["examples"].get(
-            "largest_over_smallest_response"
-        ),
-        "learning_rate_ratio_steps": effects["learning_rate"]["steps"].get("ratio"),
+        "batch_size_ratio_examples": claims["batch_size_examples"]["ours"].get("value"),
+        "learning_rate_ratio_steps": claims["learning_rate_ratio"]["ours"].get("value"),
         "claims": {verdict.split(":")[0]: verdicts.count(verdict) for verdict in VERDICTS},
     }
 
 
-def _bounds(fit: dict) -> dict:
-    low, high = fit.get("bootstrap_interval", (None, None))
+def _bounds(interval: list[float] | None) -> dict:
+    low, high = interval or (None, None)
     return {"low": low, "high": high}
 
 

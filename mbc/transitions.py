@@ -20,7 +20,8 @@ class Moment:
     """When something first happened in a run.
 
     Attributes:
-        step: the step at which it was first seen, or the run's last step if it was not.
+        step: the step at which it was first seen; if it was not, the last one at which it is known
+            not to have happened, mostly the run's last.
         observed: whether it was seen; if not, the moment is censored.
         after: step of the evaluation before, at which it had not happened yet; the moment itself
             lies in (after, step]. -1 if it was seen at the first evaluation.
@@ -177,16 +178,15 @@ def marginal_learned(
         & (history["fibre_mass"] > settings.marginal_mass)
         & (history["b_gap"] > settings.marginal_b_gap)
     )
-    if start.observed:
-        met &= history["step"] < start.step
+    met &= history["step"] < start.step + (0 if start.observed else 1)
     return _first(history, met.to_numpy())
 
 
 def onset(history: pd.DataFrame, gap: float, evaluations: int, column: str) -> Moment:
     """Return the first of ``evaluations`` evaluations in a row with a z-gap above ``gap`` nats.
 
-    A run that ends before the row is complete is censored. A value that is not a number breaks
-    the row.
+    A run that ends before the row is complete is censored at the evaluation before the row. A
+    value that is not a number breaks the row.
     """
     above = history[column].to_numpy() > gap
     following = np.zeros(len(above), dtype=int)
@@ -194,7 +194,11 @@ def onset(history: pd.DataFrame, gap: float, evaluations: int, column: str) -> M
     for index in range(len(above) - 1, -1, -1):
         count = count + 1 if above[index] else 0
         following[index] = count
-    return _first(history, following >= evaluations)
+    met = following >= evaluations
+    if not met.any():
+        unfinished = int(np.logical_and.accumulate(above[::-1]).sum())
+        history = history.iloc[: max(1, len(above) - unfinished)]
+    return _first(history, met)
 
 
 def plateau(

@@ -3,13 +3,8 @@
 import sys
 from pathlib import Path
 
-from mbc.conditions import (
-    BASE_KEYS,
-    MAP_KEYS,
-    NETWORK_KEYS,
-    check_transfers,
-    resolve_conditions,
-)
+from mbc.conditions import BASE_KEYS, MAP_KEYS, NETWORK_KEYS
+from mbc.resolution import check_transfers, resolve_conditions
 from mbc.settings import TRANSFER_PREFIX, check_settings, with_checkpoints
 from stages.files import read_yaml, refusing, write_yaml
 

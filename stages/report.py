@@ -27,7 +27,7 @@ def main(
     table = read_run_table(table_file)
     scaling = read_json(Path(scaling_file))
     effects, claims = (read_json(Path(file)) for file in (effects_file, claims_file))
-    summary = summarise(table, scaling, effects, claims)
+    summary = summarise(table, scaling, claims)
     write_json(Path(summary_file), summary)
     params = read_yaml(Path(params_file))
     settings = parse(Sweeps, params["sweeps"], "sweeps")
