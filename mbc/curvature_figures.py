@@ -14,6 +14,7 @@ from mbc.figures import (
     new_figure,
     panel_grid,
     plain_ticks,
+    ticks_at_values,
 )
 
 
@@ -97,9 +98,7 @@ def gradient_noise(table: pd.DataFrame) -> Figure:
         row[0].set_ylabel("noise along it /\nnoise without direction")
     for axis in axes[-1]:
         axis.set_xlabel("batch size (examples)")
-    ticks = sorted(table["batch_size"].unique())
-    axes[0, 0].set_xticks(ticks, [f"{size}" for size in ticks])
-    axes[0, 0].xaxis.minorticks_off()
+        ticks_at_values(axis, table["batch_size"])
     plain_ticks(axes[0, 0].yaxis)
     for axis in axes.flat[len(directions) :]:
         axis.set_axis_off()

@@ -12,6 +12,7 @@ from mbc.figures import (
     new_figure,
     panel_grid,
     plain_ticks,
+    ticks_at_values,
 )
 
 
@@ -31,7 +32,7 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
         axis.set(yscale="log", xlabel=name, ylabel=f"waiting time τ ({unit})")
         if logarithmic:
             axis.set_xscale("log")
-        _ticks_at_values(axis, runs[x], rotation=30)
+        ticks_at_values(axis, runs[x], rotation=30)
         plain_ticks(axis.yaxis)
     axes[0].legend()
     return figure
@@ -61,7 +62,7 @@ def cascade(runs: pd.DataFrame) -> Figure:
         style = {"status": status, "colour": colour, "marker": marker, "label": name}
         draw_waiting_times(axis, runs, "k", moment, **style)
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="step")
-    _ticks_at_values(axis, runs["k"])
+    ticks_at_values(axis, runs["k"])
     plain_ticks(axis.yaxis)
     axis.legend(fontsize="small")
     return figure
@@ -144,7 +145,7 @@ def directions(runs: pd.DataFrame) -> Figure:
             style = {"status": status, "colour": colour, "marker": marker, "label": kind}
             draw_waiting_times(axis, of_kind, "k", moment, **style)
         axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time (steps)")
-        _ticks_at_values(axis, runs["k"])
+        ticks_at_values(axis, runs["k"])
         plain_ticks(axis.yaxis)
         axis.set_title(title, fontsize="medium")
     axes[0].legend(fontsize="small")
@@ -223,10 +224,3 @@ def _ticks_of_gaps(axis) -> None:
     ticks = [tick for tick in (-1, -0.3, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30) if low <= tick <= high]
     axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.yaxis.minorticks_off()
-
-
-def _ticks_at_values(axis, values: pd.Series, rotation: float = 0) -> None:
-    """Put the ticks of the horizontal axis at the different values, and nowhere else."""
-    ticks = sorted(values.unique())
-    axis.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=rotation)
-    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)

@@ -114,9 +114,8 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
             axis, of_size, "k", colour=colour, marker=marker, label=f"D = {size:,.0f}"
         )
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time τ (steps)")
-    ticks = sorted(runs["k"].unique())
-    axis.set_xticks(ticks, [f"{k}" for k in ticks])
-    axis.minorticks_off()
+    ticks_at_values(axis, runs["k"])
+    axis.yaxis.minorticks_off()
     low, high = axis.get_ylim()
     axis.set_ylim(low / 2, high * 2)
     plain_ticks(axis.yaxis)
@@ -231,6 +230,13 @@ def plain_ticks(*axes: Axis) -> None:
         axis.set_ticks(log_ticks(*axis.get_view_interval()))
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axis.set_minor_formatter("")
+
+
+def ticks_at_values(axis, values: pd.Series, rotation: float = 0) -> None:
+    """Put the ticks of the horizontal axis at the different values, and nowhere else."""
+    ticks = sorted(values.unique())
+    axis.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=rotation)
+    axis.xaxis.minorticks_off()
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from mbc.claims import (
     NOT_REPRODUCED,
@@ -16,6 +15,7 @@ from mbc.claims import (
     judge_size,
 )
 from mbc.settings import NOISE_SWEEPS
+from mbc.trends import ratio_student_interval
 
 COMPARED = {
     "batch_size_examples": ("batch_size", "tau_examples"),
@@ -77,10 +77,8 @@ def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: s
     if any(late):
         bound = "at least" if late[0] else "at most"
         return Measured(value, n_runs=n_runs, note="an end was censored", bound=bound)
-    if min(map(len, logs)) < 2 or min(np.ptp(log) for log in logs) == 0:
-        return Measured(value, n_runs=n_runs)
-    welch = stats.ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
-    return Measured(value, math.exp(welch.low), math.exp(welch.high), n_runs)
+    low, high = ratio_student_interval(*logs, confidence=0.95) or (None, None)
+    return Measured(value, low, high, n_runs)
 
 
 def _monotone(runs: pd.DataFrame, x: str) -> Answer:

@@ -199,8 +199,27 @@ def _sizes(
     tail = (1 - confidence) / 2
     bounds = np.exp(np.quantile(high - low, [tail, 1 - tail]))
     result["ratio_interval"] = (float(bounds[0]), float(bounds[1]))
-    if min(np.ptp(end) for end in ends) > 0:
-        welch = stats.ttest_ind(ends[1], ends[0], equal_var=False).confidence_interval(confidence)
-        if welch.high - welch.low < 700:  # beyond that it says nothing, and overflows
-            result["ratio_student_interval"] = (math.exp(welch.low), math.exp(welch.high))
+    interval = ratio_student_interval(ends[1], ends[0], confidence)
+    if interval is not None:
+        result["ratio_student_interval"] = interval
     return result, ""
+
+
+def ratio_student_interval(
+    above: np.ndarray, below: np.ndarray, confidence: float
+) -> Interval | None:
+    """Return Welch's interval for the ratio of two geometric means.
+
+    None if the seeds of an end are single or equal, or the interval has no bound that is finite.
+
+    Args:
+        above: log responses of the numerator, [seeds].
+        below: log responses of the denominator, [seeds].
+        confidence: coverage, such as 0.95.
+    """
+    if min(np.ptp(above), np.ptp(below)) == 0:
+        return None
+    welch = stats.ttest_ind(above, below, equal_var=False).confidence_interval(confidence)
+    if not welch.high - welch.low < 700:  # beyond that it says nothing, and overflows
+        return None
+    return math.exp(welch.low), math.exp(welch.high)

@@ -1,20 +1,14 @@
 """The committed results belong to the committed code and parameters."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from tests.conftest import ROOT
+from tests.test_pipeline import call
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ("data/runs", "metrics", "plots", "report.md", "dvc.lock")
 MOST_BYTES = 30_000_000
 
 
 def test_results_are_those_of_the_code_as_it_stands():
-    environment = {**os.environ, "DVC_NO_ANALYTICS": "true"}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    command = ["dvc", "repro", "--dry", "--allow-missing"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = call(ROOT, "dvc", "repro", "--dry", "--allow-missing", check=False)
     stale = [line for line in done.stdout.splitlines() if line.startswith("Running stage")]
     assert not stale, "The results are older than code or parameters; 'make repro' makes them anew."
     assert done.returncode == 0, done.stderr
