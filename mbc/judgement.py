@@ -236,7 +236,10 @@ def _directions(paper: dict, effects: dict) -> dict[str, Answer]:
         ("forward_slower_by_character", "character_tau"),
     ):
         answers[name] = _slower(paper[name], effects[f"direction_by_{moment}"])
-    answers["transfer"] = _transfer(paper["transfer"]["compared"], effects["transfer_by_tau"])
+    swept = [ratio["condition"] for ratio in effects["direction_by_tau"]]
+    # where several have one k, that of the sweep counts
+    transfers = sorted(effects["transfer_by_tau"], key=lambda ratio: ratio["condition"] in swept)
+    answers["transfer"] = _transfer(paper["transfer"]["compared"], transfers)
     ends = [run["final_ratio"] for run in effects["linear"] if "final_ratio" in run]
     share, verdict, rule = judge_share([ratio > 0.9 for ratio in ends])
     answers["linear"] = (share, verdict, f"final candidate loss above 0.9 log k; {rule}")

@@ -310,14 +310,16 @@ def _direction_table(effects: dict) -> str:
         "transfer_by_tau": "scratch / after forward, candidate loss",
         "transfer_by_character_tau": "scratch / after forward, loss per character",
     }
-    rows: dict[int, dict] = {}
+    rows: dict[tuple[int, str], dict] = {}
     for key, name in names.items():
         for ratio in effects[key]:
+            k, condition = ratio["k"], ratio["condition"]
             row = rows.setdefault(
-                ratio["k"], {"k": ratio["k"], **dict.fromkeys(names.values(), "")}
+                (k, condition),
+                {"condition": condition, "k": k, **dict.fromkeys(names.values(), "")},
             )
             row[name] = f"{ratio['value']:.2f}" if "value" in ratio else "an end was censored"
-    ordered = [rows[k] for k in sorted(rows)]
+    ordered = [rows[place] for place in sorted(rows)]
     return "Ratios of waiting times in steps.\n\n" + pd.DataFrame(ordered).to_markdown(index=False)
 
 

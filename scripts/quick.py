@@ -22,8 +22,8 @@ SOURCES = [
     *(".dvc/config", ".dvc/plots", ".dvcignore"),
     *("dvc.yaml", "mbc", "paper.yaml", "params.yaml", "scripts", "stages"),
 ]
-CHANGES = {"scale": 0.1, "seeds": [42], "max_steps": 20_000}
-"""What is different there; with the scale a run has at most 2,000 steps."""
+CHANGES = {"scale": 0.1, "seeds": [42], "max_steps": 15_000}
+"""What is different there; with the scale a run has at most 1,500 steps."""
 
 MECHANISM_CHANGES = {"curvature_examples": 256, "noise_batches": 32}
 """The same under ``mechanism``: fewer examples leave larger errors, which the results state."""

@@ -62,12 +62,16 @@ def scaling(exponent=1.2, interval=(1.1, 1.3), equivalent=True):
     }
 
 
+def ratio(k, value, condition=None):
+    seen = {"n_seeds": 0} if value is None else {"n_seeds": 1, "value": value}
+    return {"condition": condition or f"k{k:02}", "k": k, **seen}
+
+
 def effects():
-    slow = [{"k": 5, "value": 0.8, "n_seeds": 1}, {"k": 36, "value": 1.3, "n_seeds": 1}]
     return {
-        "direction_by_tau": [{"k": 5, "value": 3.0, "n_seeds": 1}],
-        "direction_by_character_tau": [{"k": 5, "n_seeds": 0}],
-        "transfer_by_tau": slow,
+        "direction_by_tau": [ratio(5, 3.0)],
+        "direction_by_character_tau": [ratio(5, None)],
+        "transfer_by_tau": [ratio(5, 0.8), ratio(36, 1.3)],
         "linear": [{"final_ratio": 1.0}, {"final_ratio": 0.4}, {}],
     }
 
@@ -173,10 +177,7 @@ def test_a_poor_fit_is_no_law(paper):
 
 def test_forward_must_be_slower_at_every_k(paper):
     def found(*values):
-        ratios = [
-            {"k": k, "n_seeds": 1} | ({} if value is None else {"value": value})
-            for k, value in zip([5, 10, 20, 36], values, strict=True)
-        ]
+        ratios = [ratio(k, value) for k, value in zip([5, 10, 20, 36], values, strict=True)]
         claim = judged(paper, table(), others={**effects(), "direction_by_tau": ratios})
         return claim["forward_slower"].verdict
 
@@ -187,9 +188,15 @@ def test_forward_must_be_slower_at_every_k(paper):
 
 
 def test_transfer_is_judged_at_the_two_k_that_the_paper_names(paper):
-    middle = [{"k": 10, "value": 0.88, "n_seeds": 1}, {"k": 20, "value": 1.07, "n_seeds": 1}]
-    others = {**effects(), "transfer_by_tau": middle}
-    assert judged(paper, table(), others=others)["transfer"].verdict == TOO_FEW
+    def found(*ratios):
+        others = {**effects(), "transfer_by_tau": list(ratios)}
+        return judged(paper, table(), others=others)["transfer"]
+
+    assert found(ratio(10, 0.88), ratio(20, 1.07)).verdict == TOO_FEW
+    small, large = ratio(5, 0.8), ratio(36, 1.3)
+    assert found(small, large).verdict == REPRODUCED
+    another = ratio(5, 2.0, "d10k_k05")
+    assert found(small, another, large).verdict == REPRODUCED
 
 
 def test_nothing_observed_is_no_crash(paper):

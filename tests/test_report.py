@@ -81,12 +81,12 @@ def scaling():
 
 @pytest.fixture
 def effects():
-    ratio = {"k": 5, "value": 3.0, "n_seeds": 1, "n_left_out": 0}
+    ratio = {"condition": "k05", "k": 5, "value": 3.0, "n_seeds": 1, "n_left_out": 0}
     return {
         "batch_size": {"examples": {"largest_over_smallest_response": 1.8}},
         "learning_rate": {"steps": {}},
-        "direction_by_tau": [ratio, {**ratio, "k": 36}],
-        "direction_by_character_tau": [{"k": 5, "n_seeds": 0, "n_left_out": 1}],
+        "direction_by_tau": [ratio, {**ratio, "condition": "k36", "k": 36}],
+        "direction_by_character_tau": [{"condition": "k05", "k": 5, "n_seeds": 0, "n_left_out": 1}],
         "transfer_by_tau": [],
         "transfer_by_character_tau": [ratio],
     }
