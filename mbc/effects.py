@@ -88,6 +88,38 @@ def transfers(table: pd.DataFrame, moment: str) -> list[Ratio]:
     return ratios(scratch, started, "condition", moment)
 
 
+@dataclass(frozen=True)
+class Use:
+    """How much a run uses the string that it is given when its loss per character has halved.
+
+    Attributes:
+        run: its name.
+        k: targets in each fibre.
+        step: its ``character_tau``.
+        gap: rise in nats of the whole answer's loss when the given string is shuffled.
+    """
+
+    run: str
+    k: int
+    step: int
+    gap: float
+
+
+def use_of_given(runs: pd.DataFrame, histories: dict[str, pd.DataFrame]) -> list[Use]:
+    """Return for each run with an observed ``character_tau`` how much it then uses what is given.
+
+    Args:
+        runs: rows of the table of runs.
+        histories: of each run by its name.
+    """
+    uses = []
+    for _, run in runs[runs["character_tau_status"] == "observed"].iterrows():
+        history = histories[run["run"]].set_index("step")
+        step = int(run["character_tau"])
+        uses.append(Use(run["run"], int(run["k"]), step, float(history["b_gap_string"][step])))
+    return uses
+
+
 def controls(sweep: pd.DataFrame, key: str, value: str) -> list[dict]:
     """Return the end and the plateau of the runs of a control beside its sweep, a row a run."""
     runs = sweep[sweep[key] == value]

@@ -20,7 +20,8 @@ from stages.files import read_yaml, write_yaml
 COPY = Path("quick")
 SOURCES = [
     *(".dvc/config", ".dvc/plots", ".dvcignore"),
-    *("dvc.yaml", "mbc", "paper.yaml", "params.yaml", "scripts", "stages"),
+    *("dvc.yaml", "mbc", "paper.yaml", "paper_waiting_times.yaml", "params.yaml"),
+    *("scripts", "stages"),
 ]
 CHANGES = {"scale": 0.1, "seeds": [42], "max_steps": 15_000}
 """What is different there; with the scale a run has at most 1,500 steps."""
@@ -57,7 +58,7 @@ def _copy_sources() -> None:
 
 def _print_results() -> None:
     with pd.option_context("display.width", 200, "display.max_columns", None):
-        table = run_lines(read_run_table(Path("metrics", "runs.csv")))
+        table = run_lines(read_run_table(Path("metrics", "runs.csv")), {})
         print(table.to_string(index=False))
     print(f"\nReport:  {COPY / 'report.md'}\nFigures: {COPY / 'plots'}/*.png")
 

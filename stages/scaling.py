@@ -36,6 +36,7 @@ def main(
     confidence = settings.confidence
     left_out = leave_one_out(by_size, "dataset_size")
     results = {
+        "confidence": confidence,
         "dataset_size": {
             **asdict(power_law(by_size, "dataset_size", **fitting)),
             "censored": asdict(censored_power_law(by_size, "dataset_size", confidence=confidence)),
