@@ -67,7 +67,7 @@ def loss_curves(table: pd.DataFrame) -> Figure:
     axis.set_ylim(bottom=0)
     plain_ticks(axis.xaxis)
     # the largest k is the highest curve, so it stands highest in the legend, too
-    axis.legend(title="k", bbox_to_anchor=(1.01, 1), loc="upper left", reverse=True)
+    draw_legend(axis, title="k", bbox_to_anchor=(1.01, 1), loc="upper left", reverse=True)
     return figure
 
 
@@ -93,7 +93,7 @@ def waiting_times(runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str) -
         ylabel="waiting time τ (steps)",
     )
     plain_ticks(axis.xaxis, axis.yaxis)
-    axis.legend()
+    draw_legend(axis)
     return figure
 
 
@@ -105,9 +105,7 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     """
     figure, axis = new_figure()
     sizes = sorted(runs["nominal_size"].unique())
-    for size, colour, marker, dash in zip(
-        sizes, colours(len(sizes)), MARKERS, DASHES, strict=False
-    ):
+    for size, (colour, marker, dash) in zip(sizes, styles(len(sizes)), strict=True):
         of_size = runs[runs["nominal_size"] == size]
         draw_means(axis, of_size, "k", colour=colour, dash=dash)
         draw_waiting_times(
@@ -117,9 +115,10 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     ticks_at_values(axis, runs["k"])
     axis.yaxis.minorticks_off()
     low, high = axis.get_ylim()
-    axis.set_ylim(low / 2, high * 2)
+    if low > 0:  # not so where no run has a tau
+        axis.set_ylim(low / 2, high * 2)
     plain_ticks(axis.yaxis)
-    axis.legend()
+    draw_legend(axis)
     return figure
 
 
@@ -164,7 +163,6 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
                 label=column.replace("loss_", "").replace("_", " "),
             )
         axis.set_ylabel(title)
-        axis.set_ylim(bottom=0)
         if len(columns) > 1:
             axis.legend(fontsize="x-small", loc="center left")
         for index, (name, step) in enumerate(moments.items()):
@@ -174,10 +172,15 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
                 height = 1.02 + 0.1 * (index % 2)  # neighbours are often close
                 place = (step, height)
                 axis.annotate(name, place, xycoords=("data", "axes fraction"), ha="center")
-    _reference(axes[0], math.log(k), "log k")
-    _reference(axes[1], math.log(36), "log 36")
-    axes[2].set_ylim(0, 1)
-    _reference(axes[2], k / 36, "k / 36")
+    for axis, value, name in (
+        (axes[0], math.log(k), "log k"),
+        (axes[1], math.log(36), "log 36"),
+        (axes[2], k / 36, "k / 36"),
+    ):
+        _reference(axis, value, name)
+    for axis in axes:  # after the references, which lie within the limits
+        axis.set_ylim(bottom=0)
+    axes[2].set_ylim(top=1)
     axes[-1].set(xscale="log", xlabel="step")
     plain_ticks(axes[-1].xaxis)
     return figure
@@ -214,19 +217,40 @@ def colours(number: int) -> list:
     return sns.color_palette("viridis", number + math.ceil(number / 4))[:number]
 
 
+def styles(number: int) -> list[tuple]:
+    """Return a colour, a marker and a line style for each of so many series.
+
+    Markers and line styles begin again where they are used up, at different numbers, so that the
+    pairs differ for longer.
+    """
+    return [
+        (colour, MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)])
+        for index, colour in enumerate(colours(number))
+    ]
+
+
+def draw_legend(axis: plt.Axes, **options) -> None:
+    """Draw a legend, unless nothing on the axis has a name."""
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(**options)
+
+
 def legend_below(figure: Figure, columns: int) -> None:
     """Draw one legend for all panels below them; what several panels have stands there once."""
     entries: dict = {}
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    place = {"loc": "outside lower center", "ncols": columns}
-    figure.legend(entries.values(), entries.keys(), fontsize="small", **place)
+    if entries:
+        place = {"loc": "outside lower center", "ncols": columns}
+        figure.legend(entries.values(), entries.keys(), fontsize="small", **place)
 
 
 def plain_ticks(*axes: Axis) -> None:
     """Give logarithmic axes few ticks, with plain numbers; their limits must be final."""
     for axis in axes:
+        if _blank(axis):
+            continue
         axis.set_ticks(log_ticks(*axis.get_view_interval()))
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axis.set_minor_formatter("")
@@ -234,9 +258,24 @@ def plain_ticks(*axes: Axis) -> None:
 
 def ticks_at_values(axis, values: pd.Series, rotation: float = 0) -> None:
     """Put the ticks of the horizontal axis at the different values, and nowhere else."""
+    if _blank(axis.xaxis):
+        return
     ticks = sorted(values.unique())
     axis.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=rotation)
     axis.xaxis.minorticks_off()
+
+
+def _blank(axis: Axis) -> bool:
+    """Return whether a logarithmic axis has no data above 0; if so, leave it without ticks."""
+    name, panel = axis.axis_name, axis.axes
+    panels = getattr(panel, f"get_shared_{name}_axes")().get_siblings(panel)
+    least = min(getattr(one, f"{name}axis").get_minpos() for one in panels)
+    if axis.get_scale() != "log" or math.isfinite(least):
+        return False
+    getattr(panel, f"set_{name}lim")(1, 10)  # any that can be drawn
+    axis.set_ticks([])
+    axis.minorticks_off()
+    return True
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -272,10 +311,12 @@ def draw_waiting_times(
     colour="black",
     marker: str = "o",
     label: str = "run",
+    censored_label: str = "no transition up to here",
 ) -> None:
     """Draw observed runs as filled marks and censored ones as hollow triangles: later than this."""
     observed = runs[runs[status] == "observed"].astype({y: float})
-    axis.scatter(observed[x], observed[y], color=[colour], marker=marker, label=label, zorder=3)
+    if not observed.empty:
+        axis.scatter(observed[x], observed[y], color=[colour], marker=marker, label=label, zorder=3)
     censored = runs[runs[status] == "censored"].astype({y: float})
     if not censored.empty:
         axis.scatter(
@@ -284,7 +325,7 @@ def draw_waiting_times(
             facecolors="none",
             edgecolors=[colour],
             marker="^",
-            label=f"{label}, no transition up to here",
+            label=f"{label}, {censored_label}",
             zorder=3,
         )
 
@@ -305,7 +346,8 @@ def draw_means(
     mean, number = groups.mean(), groups.size()
     several = number > 1
     half = groups.std() / np.sqrt(number) * stats.t.ppf(0.975, np.maximum(number - 1, 1))
-    axis.plot(mean.index, np.exp(mean), color=colour, linestyle=dash)
+    # rounded, because an axis cannot span the error of a mean of equal times
+    axis.plot(mean.index, np.exp(mean).round(6), color=colour, linestyle=dash)
     axis.vlines(
         mean.index[several],
         np.exp(mean - half)[several],

@@ -65,6 +65,13 @@ CONTROLS = pd.concat(
 THRESHOLDS = pd.DataFrame(
     {"threshold": [0.3, 0.5], "exponent": [1.2, 1.1], "low": [1.1, np.nan], "high": [1.3, np.nan]}
 )
+DIVERGED = CASCADE.assign(
+    **{name: "diverged" for name in CASCADE if name.endswith("_status")},
+    **{"lr": [1e-4, 3e-4, 1e-3, 3e-3], "tau_examples": RUNS["tau"] * 128},
+    **{"kind": [*("backward", "forward") * 2], "character_tau": RUNS["tau"]},
+    character_tau_status="diverged",
+)
+ONE_CRITERION = DIVERGED.assign(character_tau_status=RUNS["tau_status"])
 DRAW = {
     "loss_curves": lambda: figures.loss_curves(HISTORY),
     "waiting_times": lambda: figures.waiting_times(RUNS, CURVE, "law"),
@@ -81,7 +88,30 @@ DRAW = {
     "structured": lambda: experiment_figures.structured(CONTROLS),
     "linear": lambda: experiment_figures.linear(CONTROLS),
     "anatomy": lambda: figures.anatomy(HISTORY, 5, {"onset": 20, "τ": 30}),
+    "effect": lambda: experiment_figures.effect(
+        DIVERGED.assign(tau_status=RUNS["tau_status"]), "lr", "learning rate"
+    ),
+    "directions": lambda: experiment_figures.directions(ONE_CRITERION),
+    "structured_without_distinct": lambda: experiment_figures.structured(
+        CONTROLS[CONTROLS["fibre"] == "structured"]
+    ),
 }
+EMPTY = {
+    "all_diverged": lambda: figures.waiting_times(DIVERGED, CURVE[:0], "law"),
+    "fixed_size": lambda: figures.fixed_size(DIVERGED),
+    "cascade": lambda: experiment_figures.cascade(DIVERGED),
+    "effect": lambda: experiment_figures.effect(DIVERGED, "lr", "learning rate"),
+    "effect_from_0": lambda: experiment_figures.effect(
+        DIVERGED.assign(noise=0.0), "noise", "label noise", logarithmic=False
+    ),
+    "directions": lambda: experiment_figures.directions(DIVERGED),
+    "loss_curves": lambda: figures.loss_curves(HISTORY[:1]),
+    "anatomy": lambda: figures.anatomy(HISTORY[:1], 5, {}),
+    "structured": lambda: experiment_figures.structured(CONTROLS[CONTROLS["step"] == 0]),
+    "linear": lambda: experiment_figures.linear(CONTROLS[CONTROLS["step"] == 0]),
+}
+"""What is drawn of runs that diverged before any moment, or before the first step."""
+DRAW |= {f"{name}_of_nothing": draw for name, draw in EMPTY.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +142,48 @@ def test_censored_runs_are_drawn_as_such():
     assert any("no transition up to here" in label for label in labels)
     labels = figures.waiting_times(RUNS[:3], CURVE, "law").axes[0].get_legend_handles_labels()[1]
     assert not any("no transition up to here" in label for label in labels)
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_logarithmic_axes_without_data_have_no_ticks(name):
+    figure = EMPTY[name]()
+    figure.canvas.draw()
+    logarithmic = [
+        axis
+        for panel in figure.axes
+        for axis in (panel.xaxis, panel.yaxis)
+        if axis.get_scale() == "log"
+    ]
+    assert logarithmic
+    assert not any(axis.get_ticklocs().size for axis in logarithmic)
+    assert not any(axis.get_ticklocs(minor=True).size for axis in logarithmic)
+
+
+def test_every_dataset_size_is_drawn_in_a_style_of_its_own():
+    sizes = RUNS["nominal_size"][0] * np.arange(1, 7)
+    runs = pd.concat([RUNS.assign(nominal_size=size) for size in sizes])
+    axis = figures.fixed_size(runs).axes[0]
+    labels = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert labels[::2] == [f"D = {size:,.0f}" for size in sizes]
+    marks = axis.get_legend_handles_labels()[0][::2]
+    shapes = [
+        (mark.get_paths()[0].vertices.tolist(), line.get_linestyle())
+        for mark, line in zip(marks, axis.lines)
+    ]
+    assert not any(shape in shapes[:i] for i, shape in enumerate(shapes))
+
+
+def test_a_moment_of_the_cascade_is_not_called_a_transition():
+    labels = DRAW["cascade"]().axes[0].get_legend_handles_labels()[1]
+    assert "z-gap of the whole answer, not reached up to here" in labels
+    assert not any("no transition" in label for label in labels)
+
+
+def test_what_stands_in_one_panel_alone_is_in_the_legend():
+    figure = DRAW["directions"]()
+    assert not figure.axes[0].get_legend_handles_labels()[1]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named == ["backward", "forward", "forward, no transition up to here"]
 
 
 @pytest.mark.parametrize(
