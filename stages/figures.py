@@ -40,8 +40,10 @@ def main(
     params = read_yaml(Path(params_file))
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
     everything = read_run_table(table_file)
-    table = everything[everything["tau_status"] != "undefined"]
-    runs = all_sweeps(table, sweeps, params["scale"])
+    table = _with_tau(everything)
+    # sweeps are asked of the whole table: base belongs to each, whether or not it has a tau
+    every_sweep = all_sweeps(everything, sweeps, params["scale"])
+    runs = {name: _with_tau(sweep) for name, sweep in every_sweep.items()}
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
     _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
@@ -49,7 +51,13 @@ def main(
     _direction_figure(plots, runs["direction"], table)
     _control_figures(plots, runs, runs_folder)
     _mechanism_figures(plots, read_tables(Path(mechanism_folder)))
-    _anatomy(plots, table[table["condition"] == "base"].iloc[0], runs_folder)
+    for _, base in table[table["condition"] == "base"].head(1).iterrows():
+        _anatomy(plots, base, runs_folder)
+
+
+def _with_tau(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs but those whose tau is undefined, since their k is 1."""
+    return runs[runs["tau_status"] != "undefined"]
 
 
 def _scaling_figures(
@@ -88,7 +96,10 @@ def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
         draw = partial(experiment_figures.effect, x=column, name=title, logarithmic=logarithmic)
         _write(plots, name, times, draw)
     values = survival.groupby("sweep")["value"].nunique()
-    compared = [name for name in ("batch_size", "learning_rate") if values.get(name, 0) > 1]
+    ended = set(survival.loc[survival["step"] > 0, "sweep"])  # not those where all runs diverged
+    compared = [
+        name for name in ("batch_size", "learning_rate") if name in ended and values[name] > 1
+    ]
     curves = survival[survival["sweep"].isin(compared)]
     _write(plots, "survival", curves, experiment_figures.survival)
 
