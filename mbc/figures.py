@@ -34,6 +34,14 @@ ANATOMY_PANELS = {
     "gaps of the whole\nanswer (nats)": ["z_gap_string", "b_gap_string"],
 }
 
+GAP_NAMES = {
+    "z_gap": "z-gap of the first character",
+    "b_gap": "B-gap of the first character",
+    "z_gap_string": "z-gap of the whole answer",
+    "b_gap_string": "B-gap of the whole answer",
+}
+"""Gaps drawn by `anatomy`, and their names in its legends."""
+
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG; equal figures give equal bytes."""
@@ -160,18 +168,18 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
                 history[column],
                 color=colour,
                 linestyle=DASHES[index % len(DASHES)],
-                label=column.replace("loss_", "").replace("_", " "),
+                label=GAP_NAMES.get(column, column.replace("loss_", "").replace("_", " ")),
             )
         axis.set_ylabel(title)
         if len(columns) > 1:
             axis.legend(fontsize="x-small", loc="center left")
-        for index, (name, step) in enumerate(moments.items()):
+        for index, (name, step) in enumerate(sorted(moments.items(), key=lambda one: one[1])):
             style = DASHES[::-1][index % len(DASHES)]
             axis.axvline(step, color="0.5", linewidth=0.8, linestyle=style)
             if axis is axes[0]:
-                height = 1.02 + 0.1 * (index % 2)  # neighbours are often close
-                place = (step, height)
-                axis.annotate(name, place, xycoords=("data", "axes fraction"), ha="center")
+                above = (0, 3 + 15 * (index % 3))  # points; of three neighbours none share a height
+                place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+                axis.annotate(name, (step, 1), above, ha="center", **place)
     for axis, value, name in (
         (axes[0], math.log(k), "log k"),
         (axes[1], math.log(36), "log 36"),

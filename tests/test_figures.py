@@ -220,6 +220,30 @@ def test_labels_are_plain_numbers_that_do_not_overlap(name, scale):
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
+@pytest.mark.parametrize(
+    "moments",
+    [
+        {"onset": 4449, "loss onset": 3764, "τ": 4848},  # the base run at full scale
+        {"onset": 4000, "loss onset": 4000, "τ": 4000},
+    ],
+)
+def test_names_of_moments_in_the_anatomy_do_not_overlap(moments):
+    steps = HISTORY.assign(step=[0, 100, 5000, 10_000])
+    figure = figures.anatomy(steps, 20, moments)
+    figure.canvas.draw()
+    named = [text for text in figure.axes[0].texts if text.get_text() in moments]
+    assert len(named) == 3
+    boxes = [text.get_window_extent() for text in named]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_gaps_in_the_anatomy_are_named_as_in_other_figures():
+    *_, first, whole = DRAW["anatomy"]().axes
+    for axis, end in ((first, "first character"), (whole, "whole answer")):
+        named = {text.get_text() for text in axis.get_legend().get_texts()}
+        assert named == {f"z-gap of the {end}", f"B-gap of the {end}"}
+
+
 def test_survival_marks_transitions_and_runs_that_ended_without():
     axis, empty = DRAW["survival"]().axes
     assert not empty.axison
