@@ -79,19 +79,21 @@ def loss_curves(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def waiting_times(runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str) -> Figure:
+def waiting_times(
+    runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str, confidence: float
+) -> Figure:
     """Draw tau against dataset size with the fitted power law and its band (Figure 4).
 
     Args:
         runs: columns dataset_size, tau, tau_status.
         curve: columns dataset_size, tau, low, high; may be empty.
         exponent_text: legend entry of the curve.
+        confidence: coverage of the band, such as 0.95.
     """
     figure, axis = new_figure()
     if not curve.empty:
-        axis.fill_between(
-            curve["dataset_size"], curve["low"], curve["high"], color="0.85", label="95% band"
-        )
+        band = {"color": "0.85", "label": f"{100 * confidence:g}% band"}
+        axis.fill_between(curve["dataset_size"], curve["low"], curve["high"], **band)
         axis.plot(curve["dataset_size"], curve["tau"], color="0.3", label=exponent_text)
     draw_waiting_times(axis, runs, "dataset_size")
     axis.set(
@@ -130,11 +132,12 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     return figure
 
 
-def threshold_exponents(table: pd.DataFrame) -> Figure:
+def threshold_exponents(table: pd.DataFrame, confidence: float) -> Figure:
     """Draw the scaling exponent by the threshold that defines tau (the paper's appendix D).
 
     Args:
         table: columns threshold, exponent, low, high; low and high may be missing values.
+        confidence: coverage of the intervals, such as 0.95.
     """
     figure, axis = new_figure()
     errors = np.abs(table[["low", "high"]].to_numpy(float).T - table["exponent"].to_numpy(float))
@@ -143,7 +146,7 @@ def threshold_exponents(table: pd.DataFrame) -> Figure:
     )
     axis.set(
         xlabel="threshold as a fraction of log k",
-        ylabel="exponent of τ in D, 95% bootstrap interval",
+        ylabel=f"exponent of τ in D, {100 * confidence:g}% bootstrap interval",
     )
     return figure
 

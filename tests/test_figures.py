@@ -74,14 +74,14 @@ DIVERGED = CASCADE.assign(
 ONE_CRITERION = DIVERGED.assign(character_tau_status=RUNS["tau_status"])
 DRAW = {
     "loss_curves": lambda: figures.loss_curves(HISTORY),
-    "waiting_times": lambda: figures.waiting_times(RUNS, CURVE, "law"),
-    "waiting_times_without_curve": lambda: figures.waiting_times(RUNS, CURVE[:0], "law"),
+    "waiting_times": lambda: figures.waiting_times(RUNS, CURVE, "law", 0.95),
+    "waiting_times_without_curve": lambda: figures.waiting_times(RUNS, CURVE[:0], "law", 0.95),
     "all_censored": lambda: figures.waiting_times(
-        RUNS.assign(tau_status="censored"), CURVE[:0], "law"
+        RUNS.assign(tau_status="censored"), CURVE[:0], "law", 0.95
     ),
     "fixed_size": lambda: figures.fixed_size(RUNS),
-    "threshold_exponents": lambda: figures.threshold_exponents(THRESHOLDS),
-    "no_thresholds": lambda: figures.threshold_exponents(THRESHOLDS[:0]),
+    "threshold_exponents": lambda: figures.threshold_exponents(THRESHOLDS, 0.95),
+    "no_thresholds": lambda: figures.threshold_exponents(THRESHOLDS[:0], 0.95),
     "cascade": lambda: experiment_figures.cascade(CASCADE),
     "survival": lambda: experiment_figures.survival(SURVIVAL),
     "survival_of_one_run": lambda: experiment_figures.survival(SURVIVAL[:2].assign(n_runs=1)),
@@ -97,7 +97,7 @@ DRAW = {
     ),
 }
 EMPTY = {
-    "all_diverged": lambda: figures.waiting_times(DIVERGED, CURVE[:0], "law"),
+    "all_diverged": lambda: figures.waiting_times(DIVERGED, CURVE[:0], "law", 0.95),
     "fixed_size": lambda: figures.fixed_size(DIVERGED),
     "cascade": lambda: experiment_figures.cascade(DIVERGED),
     "effect": lambda: experiment_figures.effect(DIVERGED, "lr", "learning rate"),
@@ -140,7 +140,8 @@ def test_figures_have_axes_with_names_and_equal_bytes(name, tmp_path):
 def test_censored_runs_are_drawn_as_such():
     labels = DRAW["waiting_times"]().axes[0].get_legend_handles_labels()[1]
     assert any("no transition up to here" in label for label in labels)
-    labels = figures.waiting_times(RUNS[:3], CURVE, "law").axes[0].get_legend_handles_labels()[1]
+    axis = figures.waiting_times(RUNS[:3], CURVE, "law", 0.95).axes[0]
+    labels = axis.get_legend_handles_labels()[1]
     assert not any("no transition up to here" in label for label in labels)
 
 
@@ -157,6 +158,13 @@ def test_logarithmic_axes_without_data_have_no_ticks(name):
     assert logarithmic
     assert not any(axis.get_ticklocs().size for axis in logarithmic)
     assert not any(axis.get_ticklocs(minor=True).size for axis in logarithmic)
+
+
+def test_intervals_bear_their_confidence():
+    labels = figures.waiting_times(RUNS, CURVE, "law", 0.9).axes[0].get_legend_handles_labels()[1]
+    assert "90% band" in labels
+    name = figures.threshold_exponents(THRESHOLDS, 0.995).axes[0].get_ylabel()
+    assert name.endswith("99.5% bootstrap interval")
 
 
 def test_every_dataset_size_is_drawn_in_a_style_of_its_own():
@@ -207,7 +215,7 @@ def test_labels_are_plain_numbers_that_do_not_overlap(name, scale):
     times = RUNS.assign(dataset_size=RUNS["dataset_size"] * scale, tau=RUNS["tau"] * scale)
     figure = {
         "loss_curves": lambda: figures.loss_curves(HISTORY.assign(step=HISTORY["step"] * scale)),
-        "waiting_times": lambda: figures.waiting_times(times, CURVE[:0], "law"),
+        "waiting_times": lambda: figures.waiting_times(times, CURVE[:0], "law", 0.95),
         "fixed_size": lambda: figures.fixed_size(times),
     }[name]()
     figure.canvas.draw()
