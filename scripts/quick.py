@@ -34,15 +34,19 @@ def main() -> int:
     """Return the exit status of the pipeline."""
     jobs = parse_jobs(__doc__)
     _copy_sources()
-    params = read_yaml(COPY / "params.yaml")
-    mechanism = {**params["mechanism"], **MECHANISM_CHANGES}
-    write_yaml(COPY / "params.yaml", {**params, **CHANGES, "mechanism": mechanism})
+    write_yaml(COPY / "params.yaml", with_changes(read_yaml(COPY / "params.yaml")))
     subprocess.run(["dvc", "config", "--quiet", "core.no_scm", "true"], cwd=COPY, check=True)
     os.chdir(COPY)
     status = reproduce(jobs)
     if status == 0:
         _print_results()
     return status
+
+
+def with_changes(params: dict) -> dict:
+    """Return the parameters as they are there."""
+    mechanism = {**params["mechanism"], **MECHANISM_CHANGES}
+    return {**params, **CHANGES, "mechanism": mechanism}
 
 
 def _copy_sources() -> None:
