@@ -46,8 +46,7 @@ def main(
     runs = {name: _with_tau(sweep) for name, sweep in every_sweep.items()}
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
-    confidence = params["scaling"]["confidence"]
-    _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), confidence, runs_folder)
+    _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
     _noise_figures(plots, runs, pd.read_csv(survival_file))
     _direction_figure(plots, runs["direction"], table)
     _control_figures(plots, runs, runs_folder)
@@ -66,7 +65,6 @@ def _scaling_figures(
     runs: dict,
     scaling: dict,
     curve: pd.DataFrame,
-    confidence: float,
     runs_folder: str,
 ) -> None:
     by_size, fixed = runs["dataset_size"], runs["fixed_size"]
@@ -75,7 +73,7 @@ def _scaling_figures(
 
     times = by_size[["run", "k", "dataset_size", "seed", *MOMENT_COLUMNS]]
     text = _exponent_text(scaling["dataset_size"])
-    law = {"curve": curve, "exponent_text": text, "confidence": confidence}
+    law = {"curve": curve, "exponent_text": text, "confidence": scaling["confidence"]}
     _write(plots, "waiting_time", times, partial(figures.waiting_times, **law))
 
     moments = [f"{name}{end}" for name in experiment_figures.CASCADE for end in ("", "_status")]
@@ -89,7 +87,7 @@ def _scaling_figures(
         [_threshold_row(threshold, fit) for threshold, fit in scaling["thresholds"].items()],
         columns=["threshold", "exponent", "low", "high"],
     ).dropna(subset="exponent")
-    draw = partial(figures.threshold_exponents, confidence=confidence)
+    draw = partial(figures.threshold_exponents, confidence=scaling["confidence"])
     _write(plots, "threshold_exponent", exponents, draw)
 
 
