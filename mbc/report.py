@@ -95,7 +95,8 @@ FIGURES = (
         "curvature",
         "Curvature (appendix J)",
         "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples, a mark "
-        "for each. Hollow: it may be 0, by its errors or by how the samples differ.",
+        "for each. Hollow: its direction does not curve downward on the other sample, or its errors "
+        "reach 0. Cross: not converged.",
     ),
     (
         "displacement",
