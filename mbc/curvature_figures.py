@@ -60,7 +60,7 @@ def curvature(table: pd.DataFrame) -> Figure:
         (NOT_CONVERGED, "0.3", "cross: not converged"),
     ):
         axes[0].scatter([], [], marker=shape, s=60, facecolors=fill, edgecolors="0.3", label=name)
-    legend_below(figure, columns=4)
+    legend_below(figure, columns=3)
     return figure
 
 
@@ -76,7 +76,7 @@ def _marks(axis, values: pd.DataFrame, end: str, place: float, marker: str, colo
             yerr=error[chosen],
             fmt=shape,
             color=colour,
-            markersize=9 if shape == NOT_CONVERGED else None,
+            markersize=8 if shape == NOT_CONVERGED else None,
             markerfacecolor=colour if filled else "none",
         )
 
@@ -111,7 +111,7 @@ def gradient_noise(table: pd.DataFrame) -> Figure:
     plain_ticks(axes[0, 0].yaxis)
     for axis in axes.flat[len(directions) :]:
         axis.set_axis_off()
-    legend_below(figure, columns=5)
+    legend_below(figure, columns=3)
     return figure
 
 
@@ -140,5 +140,5 @@ def _run_names(table: pd.DataFrame) -> dict[str, str]:
     names = {}
     for run, of_run in table.groupby("run", sort=False):
         missing = ", ".join(f"{size:g}" for size in sorted(sizes - set(of_run["batch_size"])))
-        names[run] = f"{run} (not {missing}: over half of its examples)" if missing else run
+        names[run] = f"{run}, not {missing}:\nover half of its examples" if missing else run
     return names

@@ -151,7 +151,7 @@ def directions(runs: pd.DataFrame) -> Figure:
         ticks_at_values(axis, runs["k"])
         plain_ticks(axis.yaxis)
         axis.set_title(title, fontsize="medium")
-    legend_below(figure, columns=3)  # a kind may stand in one panel alone
+    legend_below(figure, columns=2)  # a kind may stand in one panel alone
     return figure
 
 

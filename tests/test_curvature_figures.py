@@ -73,11 +73,28 @@ def test_what_did_not_converge_is_a_cross_at_its_place(end):
     assert figures.MARKERS.count(curvature_figures.NOT_CONVERGED) == 0
 
 
+def test_legends_lie_within_their_figures():
+    noise = pd.concat([NOISE.assign(run=f"lr_3e_4-{seed}") for seed in range(6)])
+    lacks = noise["run"].isin(["lr_3e_4-0", "lr_3e_4-2", "lr_3e_4-5"]) & (
+        noise["batch_size"] == 128
+    )
+    ends = pd.concat([CURVATURE.assign(run=f"k10-{seed}") for seed in range(6)])
+    for figure in (
+        curvature_figures.gradient_noise(noise[~lacks]),
+        curvature_figures.curvature(ends),
+        curvature_figures.curvature(CURVATURE),
+    ):
+        figure.canvas.draw()
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 > 0
+        assert box.x1 < figure.bbox.x1
+
+
 def test_a_run_says_which_batch_sizes_of_the_others_it_lacks():
     lacks = (NOISE["run"] == "k10-1") & (NOISE["batch_size"] == 128)
     figure = curvature_figures.gradient_noise(NOISE[~lacks])
     named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "k10-1 (not 128: over half of its examples)" in named
+    assert "k10-1, not 128:\nover half of its examples" in named
     assert "base-1" in named
 
 

@@ -187,6 +187,18 @@ def test_a_moment_of_the_cascade_is_not_called_a_transition():
     assert not any("no transition" in label for label in labels)
 
 
+def test_the_legend_of_directions_lies_within_the_figure():
+    kinds = ("backward", "forward", "backward after forward")
+    figure = experiment_figures.directions(
+        pd.concat([ONE_CRITERION.assign(kind=kind) for kind in kinds])
+    )
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert len(figure.legends[0].get_texts()) == 6
+    assert box.x0 > 0
+    assert box.x1 < figure.bbox.x1
+
+
 def test_what_stands_in_one_panel_alone_is_in_the_legend():
     figure = DRAW["directions"]()
     assert not figure.axes[0].get_legend_handles_labels()[1]
