@@ -93,7 +93,7 @@ def test_no_file_is_long():
             assert len(path.read_text().splitlines()) <= 400, path
 
 
-def make_workspace(folder):
+def make_workspace(folder, **changes):
     folder.mkdir(exist_ok=True)
     for source in SOURCES:
         target = folder / source
@@ -102,7 +102,7 @@ def make_workspace(folder):
             shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copyfile(ROOT / source, target)
-    values = {**read_yaml(ROOT / "params.yaml"), **SMALL}
+    values = {**read_yaml(ROOT / "params.yaml"), **SMALL, **changes}
     values["sweeps"]["fixed_size"]["dataset_sizes"] = [80]
     values["mechanism"] |= SMALL_MECHANISM
     write_yaml(folder / "params.yaml", values)
