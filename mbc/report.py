@@ -95,8 +95,8 @@ FIGURES = (
         "curvature",
         "Curvature (appendix J)",
         "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples, a mark "
-        "for each. Hollow: its direction does not curve downward on the other sample, or its errors "
-        "reach 0. Cross: not converged.",
+        "for each. Hollow: its direction does not curve downward on the other sample, or its "
+        "errors reach 0. Cross: not converged.",
     ),
     (
         "displacement",
