@@ -1,6 +1,7 @@
 # Everything runs inside .venv, which is made on first use from requirements.txt.
 PYTHON ?= python3
-JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+# The cores that this process may use; nproc would take OMP_NUM_THREADS, the threads of one stage.
+JOBS ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || echo 1)
 BIN := .venv/bin
 
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -31,7 +32,7 @@ format: .venv/installed
 	ruff format .
 	ruff check --fix .
 
-# Remove the folders of runs that params.yaml no longer names.
+# Remove what is left of runs that params.yaml no longer names.
 prune: .venv/installed
 	python -m scripts.prune
 

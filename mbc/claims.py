@@ -5,6 +5,7 @@ judged twice: by the paper's candidate loss, and by what would show that P(A|B) 
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,10 +21,9 @@ NOT_RUN = "not run"
 VERDICTS = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED, TOO_FEW, NOT_RUN)
 
 TOLERANCE = 0.25
-"""A single number without interval counts as the paper's if it is within this share of it."""
-
-INTERVAL_TOLERANCE = 0.5
-"""A number whose interval holds the paper's counts as the paper's if it is within this share."""
+"""A number without interval, or whose interval holds the paper's, counts as the paper's if it is
+within this share of it. A ratio of single runs this close to 1 shows no effect: waiting times vary
+as much between seeds (appendix C of the paper)."""
 
 NEEDED_SHARE = 0.9
 """A claim about every run counts as reproduced if it holds in this share of them, else in more than
@@ -54,6 +54,9 @@ class Measured:
 
 Answer = tuple[Measured, str, str]
 """What we measured, the verdict, and the rule that gave it."""
+
+
+NO_RUNS: Answer = (Measured(None), NOT_RUN, "the parameters name no runs that could measure it")
 
 
 @dataclass(frozen=True)
@@ -90,27 +93,36 @@ def judge_size(ours: Measured, paper: dict, neutral: float) -> tuple[str, str]:
     low, high = paper.get("low"), paper.get("high")
     value = paper.get("value", None if low is None else math.sqrt(low * high))
     rule = (
-        "reproduced if the paper's range holds our number, or our interval holds the paper's and "
-        f"ours is within {INTERVAL_TOLERANCE:.0%} of it, or, without range and interval, within "
-        f"{TOLERANCE:.0%}; undecided if our interval holds both the paper's number and {neutral:g} "
-        "(no effect), or if a bound, from censored runs, leaves it open; else in its direction if "
-        f"on the paper's side of {neutral:g}"
+        "reproduced if the paper's range holds our number, or our interval holds the paper's, or "
+        f"there is no interval, and ours is within {TOLERANCE:.0%} of it; undecided if our "
+        f"interval holds both the paper's number and {neutral:g} (no effect) or is too wide, if a "
+        "bound, from censored runs, leaves it open, or if a ratio of single runs is within "
+        f"{TOLERANCE:.0%} of 1; else in its direction if on the paper's side of {neutral:g} and no "
+        "interval holds that"
     )
     if ours.value is None:
         return TOO_FEW, rule
-    same_side = (ours.value - neutral) * (value - neutral) > 0
     if ours.bound is not None:
         return _judge_bound(ours, max(value, high or value), neutral), rule
-    covered = ours.low is not None and ours.low <= value <= ours.high
-    if covered and ours.low <= neutral <= ours.high:
-        return TOO_FEW, rule
     inside = low is not None and low <= ours.value <= high
-    off = abs(ours.value / value - 1)
-    near = ours.low is None and low is None and off <= TOLERANCE
-    if inside or near or (covered and off <= INTERVAL_TOLERANCE):
-        return REPRODUCED, rule
-    if covered:
-        return TOO_FEW, rule
+    near = abs(ours.value / value - 1) <= TOLERANCE
+    if ours.low is None:
+        if inside or (near and low is None):
+            return REPRODUCED, rule
+        if neutral > 0 and 1 / (1 + TOLERANCE) < ours.value / neutral < 1 + TOLERANCE:
+            return TOO_FEW, rule
+    else:
+        covered = ours.low <= value <= ours.high
+        without_effect = ours.low <= neutral <= ours.high
+        if covered and without_effect:
+            return TOO_FEW, rule
+        if inside or (covered and near):
+            return REPRODUCED, rule
+        if covered:
+            return TOO_FEW, rule
+        if without_effect:
+            return NOT_REPRODUCED, rule
+    same_side = (ours.value - neutral) * (value - neutral) > 0
     return (OTHER_SIZE if same_side else NOT_REPRODUCED), rule
 
 
@@ -145,19 +157,27 @@ def judge_share(holds: list[bool]) -> tuple[Measured, str, str]:
     return ours, OTHER_SIZE if share > 0.5 else NOT_REPRODUCED, rule
 
 
-def mean_with_interval(values: pd.Series) -> Measured:
+def share_of(holds: Iterable, criterion: str) -> Answer:
+    """Judge by `judge_share` and put into words what has to hold, and of which runs."""
+    ours, verdict, rule = judge_share([bool(value) for value in holds])
+    return ours, verdict, f"{criterion}; {rule}"
+
+
+def mean_with_interval(values: pd.Series, n_runs: int | None = None) -> Measured:
     """Return the mean with Student's 95% interval; none for fewer than three values.
 
-    Values of several seeds of one condition are not independent: average them before.
+    Args:
+        values: one for each condition: several seeds of one are not independent.
+        n_runs: runs behind them, if some conditions have several.
     """
     values = values.dropna().to_numpy(float)
     n = len(values)
+    n_runs = n if n_runs is None else n_runs
     if n == 0:
         return Measured(None)
+    mean = float(values.mean())
     if n < 3:
-        note = "single run" if n == 1 else "two runs"
-        return Measured(float(values.mean()), n_runs=n, note=note)
-    half = stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)
-    return Measured(
-        float(values.mean()), float(values.mean() - half), float(values.mean() + half), n
-    )
+        note = "single run" if n_runs == 1 else "one condition" if n == 1 else "two conditions"
+        return Measured(mean, n_runs=n_runs, note=note)
+    half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return Measured(mean, mean - half, mean + half, n_runs)

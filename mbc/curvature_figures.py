@@ -17,16 +17,23 @@ from mbc.figures import (
     ticks_at_values,
 )
 
+NOT_CONVERGED = "X"
+"""Marker of an eigenvalue that did not converge; no run has it."""
+
+HOLLOW = "hollow: its direction does not curve downward on\nthe other sample, or its errors reach 0"
+"""Legend entry of `curvature`: not `mbc.curvature.Curvature.negative`."""
+
 
 def curvature(table: pd.DataFrame) -> Figure:
     """Draw the largest and the smallest eigenvalue of the Hessian by phase (appendix J).
 
     Both samples are drawn, and a line joins their means. A mark of the smallest is hollow where it
-    is not distinguishable from 0, as the legend says; bars span residual and rounding.
+    does not count as negative (`mbc.curvature.Curvature`), and one that did not converge is a
+    cross, as the legend says; bars span residual and rounding.
 
     Args:
-        table: columns run, k, phase, sample, largest, largest_residual, smallest,
-            smallest_residual, rounding, negative.
+        table: columns run, k, phase, sample, largest, largest_residual, largest_converged,
+            smallest, smallest_residual, smallest_converged, rounding, negative.
     """
     figure, axes = new_figure(panels=2)
     phases = [phase for phase in PHASES if phase in set(table["phase"])]
@@ -43,33 +50,35 @@ def curvature(table: pd.DataFrame) -> Figure:
             present = [phase for phase in phases if phase in means.index]
             axis.plot(places, means[present], **style)
             for place, phase in zip(places, present, strict=True):
-                values = of_run[of_run["phase"] == phase]
-                error = values[f"{end}_residual"] + (values["rounding"] if end == "smallest" else 0)
-                told = end == "largest" or values["negative"].astype(bool).all()
-                axis.errorbar(
-                    [place] * len(values),
-                    values[end],
-                    yerr=error,
-                    fmt=marker,
-                    color=colour,
-                    markerfacecolor=colour if told else "none",
-                )
+                _marks(axis, of_run[of_run["phase"] == phase], end, place, marker, colour)
     for axis, end in zip(axes, ("largest", "most negative"), strict=True):
         axis.set(xlabel="phase of the run", ylabel=f"{end} eigenvalue\nof the Hessian (nats)")
         axis.set_xticks(range(len(phases)), phases)
     axes[1].axhline(0, color="0.5", linewidth=0.8, linestyle=":")
-    _name_fill(axes[0])
-    legend_below(figure, columns=4)
+    for shape, fill, name in (
+        ("h", "none", HOLLOW),
+        (NOT_CONVERGED, "0.3", "cross: not converged"),
+    ):
+        axes[0].scatter([], [], marker=shape, s=60, facecolors=fill, edgecolors="0.3", label=name)
+    legend_below(figure, columns=3)
     return figure
 
 
-def _name_fill(axis) -> None:
-    """Add to the legend what a mark's fill means, in a shape and shade that no run has."""
-    for fill, name in (
-        ("0.3", "filled: away from 0"),
-        ("none", "hollow: not distinguishable from 0"),
-    ):
-        axis.scatter([], [], marker="h", s=60, facecolors=fill, edgecolors="0.3", label=name)
+def _marks(axis, values: pd.DataFrame, end: str, place: float, marker: str, colour) -> None:
+    """Draw one end of the spectrum of one run and phase, a mark for each sample."""
+    error = values[f"{end}_residual"] + (values["rounding"] if end == "smallest" else 0)
+    filled = end == "largest" or values["negative"].astype(bool).all()
+    converged = values[f"{end}_converged"].astype(bool)
+    for chosen, shape in ((converged, marker), (~converged, NOT_CONVERGED)):
+        axis.errorbar(
+            [place] * chosen.sum(),
+            values.loc[chosen, end],
+            yerr=error[chosen],
+            fmt=shape,
+            color=colour,
+            markersize=8 if shape == NOT_CONVERGED else None,
+            markerfacecolor=colour if filled else "none",
+        )
 
 
 DIRECTIONS = {
@@ -102,12 +111,12 @@ def gradient_noise(table: pd.DataFrame) -> Figure:
     plain_ticks(axes[0, 0].yaxis)
     for axis in axes.flat[len(directions) :]:
         axis.set_axis_off()
-    legend_below(figure, columns=5)
+    legend_below(figure, columns=3)
     return figure
 
 
 def _noise_along(axis, table: pd.DataFrame, direction: str) -> None:
-    runs = list(table["run"].unique())
+    runs = _run_names(table)
     for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
         chosen = table[(table["run"] == run) & (table["direction"] == direction)]
         centre = chosen["share_over_isotropic"]
@@ -118,8 +127,18 @@ def _noise_along(axis, table: pd.DataFrame, direction: str) -> None:
             color=colour,
             linestyle=DASHES[index % len(DASHES)],
             marker=MARKERS[index % len(MARKERS)],
-            label=run,
+            label=runs[run],
         )
     axis.axhline(1, color="0.5", linewidth=0.8, linestyle=":", label="noise without direction")
     axis.set(xscale="log", yscale="log")
     axis.set_title(DIRECTIONS.get(direction, direction), fontsize="medium")
+
+
+def _run_names(table: pd.DataFrame) -> dict[str, str]:
+    """Return a name for each run, which says at what batch sizes of the others it has no noise."""
+    sizes = set(table["batch_size"])
+    names = {}
+    for run, of_run in table.groupby("run", sort=False):
+        missing = ", ".join(f"{size:g}" for size in sorted(sizes - set(of_run["batch_size"])))
+        names[run] = f"{run}, not {missing}:\nover half of its examples" if missing else run
+    return names

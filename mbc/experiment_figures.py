@@ -7,11 +7,14 @@ from mbc.figures import (
     MARKERS,
     Figure,
     colours,
+    draw_legend,
     draw_means,
     draw_waiting_times,
+    legend_below,
     new_figure,
     panel_grid,
     plain_ticks,
+    styles,
     ticks_at_values,
 )
 
@@ -34,7 +37,7 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
             axis.set_xscale("log")
         ticks_at_values(axis, runs[x], rotation=30)
         plain_ticks(axis.yaxis)
-    axes[0].legend()
+    draw_legend(axes[0])
     return figure
 
 
@@ -54,24 +57,26 @@ def cascade(runs: pd.DataFrame) -> Figure:
         runs: columns k and, for each of `CASCADE`, the moment and its status.
     """
     figure, axis = new_figure()
-    for (moment, name), colour, marker, dash in zip(
-        CASCADE.items(), colours(len(CASCADE)), MARKERS, DASHES, strict=False
+    for (moment, name), (colour, marker, dash) in zip(
+        CASCADE.items(), styles(len(CASCADE)), strict=True
     ):
         status = f"{moment}_status"
         draw_means(axis, runs, "k", moment, status=status, colour=colour, dash=dash)
         style = {"status": status, "colour": colour, "marker": marker, "label": name}
+        style["censored_label"] = "not reached up to here"  # most of them are no transition
         draw_waiting_times(axis, runs, "k", moment, **style)
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="step")
     ticks_at_values(axis, runs["k"])
     plain_ticks(axis.yaxis)
-    axis.legend(fontsize="small")
+    draw_legend(axis, fontsize="small")
     return figure
 
 
 def survival(curves: pd.DataFrame) -> Figure:
     """Draw Kaplan-Meier curves, one panel a sweep: the share of runs still without transition.
 
-    A mark stands where a curve falls, an upright stroke where a run ended without transition.
+    A mark stands where a curve falls, an upright stroke where a run ended without transition. In
+    each sweep there must be one of them.
 
     Args:
         curves: columns sweep, value, step, survival, low, high, events, censored, n_runs.
@@ -136,9 +141,7 @@ def directions(runs: pd.DataFrame) -> Figure:
     titles = ("candidate loss below 0.5 log k", "loss per character below 0.5 log 36")
     for axis, moment, title in zip(axes, ("tau", "character_tau"), titles, strict=True):
         kinds = list(runs["kind"].unique())
-        for kind, colour, marker, dash in zip(
-            kinds, colours(len(kinds)), MARKERS, DASHES, strict=False
-        ):
+        for kind, (colour, marker, dash) in zip(kinds, styles(len(kinds)), strict=True):
             of_kind = runs[runs["kind"] == kind]
             status = f"{moment}_status"
             draw_means(axis, of_kind, "k", moment, status=status, colour=colour, dash=dash)
@@ -148,7 +151,7 @@ def directions(runs: pd.DataFrame) -> Figure:
         ticks_at_values(axis, runs["k"])
         plain_ticks(axis.yaxis)
         axis.set_title(title, fontsize="medium")
-    axes[0].legend(fontsize="small")
+    legend_below(figure, columns=2)  # a kind may stand in one panel alone
     return figure
 
 
@@ -170,7 +173,7 @@ def linear(table: pd.DataFrame) -> Figure:
     axis.set(xscale="log", xlabel="step", ylabel="candidate loss / log k")
     axis.set_ylim(bottom=0)
     plain_ticks(axis.xaxis)
-    axis.legend(fontsize="small")
+    draw_legend(axis, fontsize="small")
     return figure
 
 
@@ -208,7 +211,7 @@ def structured(table: pd.DataFrame) -> Figure:
     _ticks_of_gaps(axes[1, 0])
     plain_ticks(axes[1, 0].xaxis)
     for row in axes:
-        row[1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
+        draw_legend(row[1], fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
 
 

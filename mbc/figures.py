@@ -34,6 +34,14 @@ ANATOMY_PANELS = {
     "gaps of the whole\nanswer (nats)": ["z_gap_string", "b_gap_string"],
 }
 
+GAP_NAMES = {
+    "z_gap": "z-gap of the first character",
+    "b_gap": "B-gap of the first character",
+    "z_gap_string": "z-gap of the whole answer",
+    "b_gap_string": "B-gap of the whole answer",
+}
+"""Gaps drawn by `anatomy`, and their names in its legends."""
+
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG; equal figures give equal bytes."""
@@ -67,23 +75,25 @@ def loss_curves(table: pd.DataFrame) -> Figure:
     axis.set_ylim(bottom=0)
     plain_ticks(axis.xaxis)
     # the largest k is the highest curve, so it stands highest in the legend, too
-    axis.legend(title="k", bbox_to_anchor=(1.01, 1), loc="upper left", reverse=True)
+    draw_legend(axis, title="k", bbox_to_anchor=(1.01, 1), loc="upper left", reverse=True)
     return figure
 
 
-def waiting_times(runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str) -> Figure:
+def waiting_times(
+    runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str, confidence: float
+) -> Figure:
     """Draw tau against dataset size with the fitted power law and its band (Figure 4).
 
     Args:
         runs: columns dataset_size, tau, tau_status.
         curve: columns dataset_size, tau, low, high; may be empty.
         exponent_text: legend entry of the curve.
+        confidence: coverage of the band, such as 0.95.
     """
     figure, axis = new_figure()
     if not curve.empty:
-        axis.fill_between(
-            curve["dataset_size"], curve["low"], curve["high"], color="0.85", label="95% band"
-        )
+        band = {"color": "0.85", "label": f"{100 * confidence:g}% band"}
+        axis.fill_between(curve["dataset_size"], curve["low"], curve["high"], **band)
         axis.plot(curve["dataset_size"], curve["tau"], color="0.3", label=exponent_text)
     draw_waiting_times(axis, runs, "dataset_size")
     axis.set(
@@ -93,7 +103,7 @@ def waiting_times(runs: pd.DataFrame, curve: pd.DataFrame, exponent_text: str) -
         ylabel="waiting time τ (steps)",
     )
     plain_ticks(axis.xaxis, axis.yaxis)
-    axis.legend()
+    draw_legend(axis)
     return figure
 
 
@@ -105,9 +115,7 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     """
     figure, axis = new_figure()
     sizes = sorted(runs["nominal_size"].unique())
-    for size, colour, marker, dash in zip(
-        sizes, colours(len(sizes)), MARKERS, DASHES, strict=False
-    ):
+    for size, (colour, marker, dash) in zip(sizes, styles(len(sizes)), strict=True):
         of_size = runs[runs["nominal_size"] == size]
         draw_means(axis, of_size, "k", colour=colour, dash=dash)
         draw_waiting_times(
@@ -117,17 +125,19 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     ticks_at_values(axis, runs["k"])
     axis.yaxis.minorticks_off()
     low, high = axis.get_ylim()
-    axis.set_ylim(low / 2, high * 2)
+    if low > 0:  # not so where no run has a tau
+        axis.set_ylim(low / 2, high * 2)
     plain_ticks(axis.yaxis)
-    axis.legend()
+    draw_legend(axis)
     return figure
 
 
-def threshold_exponents(table: pd.DataFrame) -> Figure:
+def threshold_exponents(table: pd.DataFrame, confidence: float) -> Figure:
     """Draw the scaling exponent by the threshold that defines tau (the paper's appendix D).
 
     Args:
         table: columns threshold, exponent, low, high; low and high may be missing values.
+        confidence: coverage of the intervals, such as 0.95.
     """
     figure, axis = new_figure()
     errors = np.abs(table[["low", "high"]].to_numpy(float).T - table["exponent"].to_numpy(float))
@@ -136,7 +146,7 @@ def threshold_exponents(table: pd.DataFrame) -> Figure:
     )
     axis.set(
         xlabel="threshold as a fraction of log k",
-        ylabel="exponent of τ in D, 95% bootstrap interval",
+        ylabel=f"exponent of τ in D, {100 * confidence:g}% bootstrap interval",
     )
     return figure
 
@@ -161,23 +171,27 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
                 history[column],
                 color=colour,
                 linestyle=DASHES[index % len(DASHES)],
-                label=column.replace("loss_", "").replace("_", " "),
+                label=GAP_NAMES.get(column, column.replace("loss_", "").replace("_", " ")),
             )
         axis.set_ylabel(title)
-        axis.set_ylim(bottom=0)
         if len(columns) > 1:
             axis.legend(fontsize="x-small", loc="center left")
-        for index, (name, step) in enumerate(moments.items()):
+        for index, (name, step) in enumerate(sorted(moments.items(), key=lambda one: one[1])):
             style = DASHES[::-1][index % len(DASHES)]
             axis.axvline(step, color="0.5", linewidth=0.8, linestyle=style)
             if axis is axes[0]:
-                height = 1.02 + 0.1 * (index % 2)  # neighbours are often close
-                place = (step, height)
-                axis.annotate(name, place, xycoords=("data", "axes fraction"), ha="center")
-    _reference(axes[0], math.log(k), "log k")
-    _reference(axes[1], math.log(36), "log 36")
-    axes[2].set_ylim(0, 1)
-    _reference(axes[2], k / 36, "k / 36")
+                above = (0, 3 + 15 * (index % 3))  # points; of three neighbours none share a height
+                place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+                axis.annotate(name, (step, 1), above, ha="center", **place)
+    for axis, value, name in (
+        (axes[0], math.log(k), "log k"),
+        (axes[1], math.log(36), "log 36"),
+        (axes[2], k / 36, "k / 36"),
+    ):
+        _reference(axis, value, name)
+    for axis in axes:  # after the references, which lie within the limits
+        axis.set_ylim(bottom=0)
+    axes[2].set_ylim(top=1)
     axes[-1].set(xscale="log", xlabel="step")
     plain_ticks(axes[-1].xaxis)
     return figure
@@ -214,19 +228,40 @@ def colours(number: int) -> list:
     return sns.color_palette("viridis", number + math.ceil(number / 4))[:number]
 
 
+def styles(number: int) -> list[tuple]:
+    """Return a colour, a marker and a line style for each of so many series.
+
+    Markers and line styles begin again where they are used up, at different numbers, so that the
+    pairs differ for longer.
+    """
+    return [
+        (colour, MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)])
+        for index, colour in enumerate(colours(number))
+    ]
+
+
+def draw_legend(axis: plt.Axes, **options) -> None:
+    """Draw a legend, unless nothing on the axis has a name."""
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(**options)
+
+
 def legend_below(figure: Figure, columns: int) -> None:
     """Draw one legend for all panels below them; what several panels have stands there once."""
     entries: dict = {}
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    place = {"loc": "outside lower center", "ncols": columns}
-    figure.legend(entries.values(), entries.keys(), fontsize="small", **place)
+    if entries:
+        place = {"loc": "outside lower center", "ncols": columns}
+        figure.legend(entries.values(), entries.keys(), fontsize="small", **place)
 
 
 def plain_ticks(*axes: Axis) -> None:
     """Give logarithmic axes few ticks, with plain numbers; their limits must be final."""
     for axis in axes:
+        if _blank(axis):
+            continue
         axis.set_ticks(log_ticks(*axis.get_view_interval()))
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axis.set_minor_formatter("")
@@ -234,9 +269,24 @@ def plain_ticks(*axes: Axis) -> None:
 
 def ticks_at_values(axis, values: pd.Series, rotation: float = 0) -> None:
     """Put the ticks of the horizontal axis at the different values, and nowhere else."""
+    if _blank(axis.xaxis):
+        return
     ticks = sorted(values.unique())
     axis.set_xticks(ticks, [f"{value:g}" for value in ticks], rotation=rotation)
     axis.xaxis.minorticks_off()
+
+
+def _blank(axis: Axis) -> bool:
+    """Return whether a logarithmic axis has no data above 0; if so, leave it without ticks."""
+    name, panel = axis.axis_name, axis.axes
+    panels = getattr(panel, f"get_shared_{name}_axes")().get_siblings(panel)
+    least = min(getattr(one, f"{name}axis").get_minpos() for one in panels)
+    if axis.get_scale() != "log" or math.isfinite(least):
+        return False
+    getattr(panel, f"set_{name}lim")(1, 10)  # any that can be drawn
+    axis.set_ticks([])
+    axis.minorticks_off()
+    return True
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -272,10 +322,12 @@ def draw_waiting_times(
     colour="black",
     marker: str = "o",
     label: str = "run",
+    censored_label: str = "no transition up to here",
 ) -> None:
     """Draw observed runs as filled marks and censored ones as hollow triangles: later than this."""
     observed = runs[runs[status] == "observed"].astype({y: float})
-    axis.scatter(observed[x], observed[y], color=[colour], marker=marker, label=label, zorder=3)
+    if not observed.empty:
+        axis.scatter(observed[x], observed[y], color=[colour], marker=marker, label=label, zorder=3)
     censored = runs[runs[status] == "censored"].astype({y: float})
     if not censored.empty:
         axis.scatter(
@@ -284,7 +336,7 @@ def draw_waiting_times(
             facecolors="none",
             edgecolors=[colour],
             marker="^",
-            label=f"{label}, no transition up to here",
+            label=f"{label}, {censored_label}",
             zorder=3,
         )
 
@@ -305,7 +357,8 @@ def draw_means(
     mean, number = groups.mean(), groups.size()
     several = number > 1
     half = groups.std() / np.sqrt(number) * stats.t.ppf(0.975, np.maximum(number - 1, 1))
-    axis.plot(mean.index, np.exp(mean), color=colour, linestyle=dash)
+    # rounded, because an axis cannot span the error of a mean of equal times
+    axis.plot(mean.index, np.exp(mean).round(6), color=colour, linestyle=dash)
     axis.vlines(
         mean.index[several],
         np.exp(mean - half)[several],

@@ -57,7 +57,7 @@ def _rises(axis: plt.Axes, panel: pd.DataFrame, largest: float):
     for _, row in panel.iterrows():
         colour = "white" if row["rise"] > 0.55 * largest else "black"
         place = (row["head"], row["layer"])
-        axis.text(*place, f"{row['rise']:.2f}", ha="center", va="center", color=colour, size=9)
+        axis.text(*place, f"{row['rise']:z.2f}", ha="center", va="center", color=colour, size=9)
         if row["leading"]:
             corner = (row["head"] - 0.46, row["layer"] - 0.44)
             axis.add_patch(

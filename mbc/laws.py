@@ -182,8 +182,8 @@ def mixed_model(runs: pd.DataFrame, x: str, *, confidence: float) -> MixedModel:
     repeated = observed[observed["condition"].map(seeds) >= MINIMUM_SEEDS]
     if repeated[x].nunique() < MINIMUM_POINTS:
         reason = (
-            f"Not estimable: {MINIMUM_SEEDS} observed seeds at {repeated[x].nunique()} different "
-            f"{x}, {MINIMUM_POINTS} are needed."
+            f"Not estimable: needs {MINIMUM_SEEDS} observed seeds at {MINIMUM_POINTS} different "
+            f"{x}, has them at {repeated[x].nunique()}."
         )
         return MixedModel(**counts, statement=reason)
     if (observed[x] <= 0).any():

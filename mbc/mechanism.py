@@ -10,22 +10,25 @@ from mbc.group_curves import GroupCurvePoint, GroupTransition
 from mbc.heads import HeadEffect, Leading
 
 Results = dict[str, dict]
-"""For each run the content of its metrics file."""
+"""For each run the content of its metrics file; a run that diverged has a statement in place of
+measurements, and no row in any table."""
 
 
 def group_curves(results: Results) -> pd.DataFrame:
-    """Return a row for each run and checkpoint: `mbc.groups.GroupCurvePoint`."""
+    """Return a row for each run and checkpoint: `mbc.group_curves.GroupCurvePoint`."""
     rows = [
         {"run": run, "k": found["k"], **point}
-        for run, found in results.items()
+        for run, found in _measured(results)
         for point in found["curve"]
     ]
     return _table(rows, "run", "k", GroupCurvePoint)
 
 
 def group_transitions(results: Results) -> pd.DataFrame:
-    """Return a row for each run: `mbc.groups.GroupTransition`."""
-    rows = [{"run": run, "k": found["k"], **found["transition"]} for run, found in results.items()]
+    """Return a row for each run: `mbc.group_curves.GroupTransition`."""
+    rows = [
+        {"run": run, "k": found["k"], **found["transition"]} for run, found in _measured(results)
+    ]
     return _table(rows, "run", "k", GroupTransition)
 
 
@@ -36,7 +39,7 @@ def displacements(results: Results) -> pd.DataFrame:
             **{"run": run, "k": found["k"], "component": component, "cosine": cosine},
             **{name: turn.get(name) for name in ("fraction", "phase", "fresh", "permuted")},
         }
-        for run, found in results.items()
+        for run, found in _measured(results)
         for turn in found["displacements"]
         for component, cosine in turn["cosines"].items()
     ]
@@ -83,7 +86,7 @@ def attention(results: Results) -> pd.DataFrame:
             **{"layer": head["layer"], "head": head["head"]},
             **{"attention": head["mean"], "uniform": moment["uniform_mean"]},
         }
-        for run, found in results.items()
+        for run, found in _measured(results)
         for moment in found["attention"]
         for head in moment["heads"]
     ]
@@ -94,7 +97,7 @@ def curvature(results: Results) -> pd.DataFrame:
     """Return a row for each run, phase and sample: `SampleCurvature` and what both samples show."""
     shared = ("spread", "transferred", "negative", "anisotropy", "anisotropy_at_least")
     rows = []
-    for run, found in results.items():
+    for run, found in _measured(results):
         for phase, of_phase in found["phases"].items():
             where = {"run": run, "k": found["k"], "phase": phase, "step": of_phase["step"]}
             both = {name: of_phase.get(name) for name in shared}
@@ -109,7 +112,7 @@ def noise_shares(results: Results) -> pd.DataFrame:
     """Return a row for each run, batch size and direction: `mbc.gradient_noise.NoiseShare`."""
     rows = [
         {"run": run, "k": found["k"], "lr": found["lr"], **share}
-        for run, found in results.items()
+        for run, found in _measured(results)
         for share in found["shares"]
     ]
     return _table(rows, "run", "k", "lr", NoiseShare)
@@ -119,14 +122,18 @@ def noise_sizes(results: Results) -> pd.DataFrame:
     """Return a row for each run and batch size: `mbc.gradient_noise.NoiseSize`."""
     rows = [
         {"run": run, "k": found["k"], "lr": found["lr"], **size}
-        for run, found in results.items()
+        for run, found in _measured(results)
         for size in found["sizes"]
     ]
     return _table(rows, "run", "k", "lr", NoiseSize)
 
 
+def _measured(results: Results):
+    return ((run, found) for run, found in results.items() if "statement" not in found)
+
+
 def _ablations(results: Results):
-    for run, found in results.items():
+    for run, found in _measured(results):
         for phase, of_phase in found["phases"].items():
             for kind in ("zero", "mean"):
                 yield run, phase, kind, of_phase

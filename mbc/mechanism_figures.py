@@ -38,7 +38,7 @@ def groups(table: pd.DataFrame) -> Figure:
         axis.axhline(1 / k, color="0.6", linewidth=0.8, linestyle="--", label="chance, 1 / k")
         axis.set(xlabel="step / τ", ylim=(-0.02, 1.05))
         axis.set_title(f"k = {k}", fontsize="medium")
-    axes[0].set_ylabel("share of groups, of (B, z)")
+    axes[0].set_ylabel("share of groups solved,\nor of answers that are right")
     axes[-1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
 

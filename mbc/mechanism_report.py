@@ -80,10 +80,8 @@ def _curvature(table: pd.DataFrame) -> dict[str, str]:
             )
             rows[f"{end} eigenvalue, {phase}, two samples"] = values
         smallest = f"smallest eigenvalue, {phase}, two samples"
-        if not of_phase["negative"].all():
-            rows[smallest] += "; not distinguishable from 0"
         transferred = of_phase["transferred"].iloc[0]
-        rows[smallest] += f"; the first one's direction on the second sample {transferred:.3g}"
+        rows[smallest] += f"; along the first one's direction the second sample {transferred:.3g}"
     return rows
 
 
@@ -100,8 +98,15 @@ def _cosines(table: pd.DataFrame) -> dict[str, str]:
 
 def _noise(table: pd.DataFrame, size: int) -> dict[str, str]:
     return {
-        f"noise along the {share['direction']} eigenvalue's direction / isotropic, batch {size}": (
+        f"noise along {_direction(share['direction'])} / isotropic, batch {size}": (
             f"{share['share_over_isotropic']:.3g} [{share['low']:.3g}, {share['high']:.3g}]"
         )
         for _, share in table[table["batch_size"] == size].iterrows()
     }
+
+
+def _direction(name: str) -> str:
+    """Return what a direction of `mbc.gradient_noise.NoiseShare` is, in words."""
+    kind, _, rank = name.partition(" ")
+    which = {"": "", "1": "", "2": "second ", "3": "third "}.get(rank, f"{rank}th ")
+    return f"the direction of the {which}{kind} eigenvalue"

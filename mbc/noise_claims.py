@@ -1,6 +1,7 @@
 """Which number answers which claim about gradient noise (section 3.4 of the paper)."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from mbc.claims import (
     NOT_REPRODUCED,
     NOT_RUN,
     REPRODUCED,
+    TOLERANCE,
     TOO_FEW,
     Answer,
     Measured,
@@ -41,13 +43,26 @@ def judge_noise(paper: dict, sweeps: dict[str, pd.DataFrame]) -> dict[str, Answe
     rates = sweeps["learning_rate"]
     answers["learning_rate_monotone"] = _monotone(rates, "lr")
     hot = rates[np.isclose(rates["lr"], paper["learning_rate_limit"]["limit"])]
-    n_passed = int((hot["tau_status"] == "observed").sum())
-    answers["learning_rate_limit"] = (
-        Measured(float(n_passed), n_runs=len(hot), note="runs with a transition"),
-        NOT_RUN if hot.empty else REPRODUCED if n_passed == 0 else NOT_REPRODUCED,
-        "reproduced if no run at this rate had a transition within its step budget",
-    )
+    answers["learning_rate_limit"] = _limit(hot)
     return answers
+
+
+def _limit(hot: pd.DataFrame) -> Answer:
+    """Judge whether the runs at one learning rate stay on their plateau."""
+    rule = (
+        "reproduced if no run at this rate had a transition or began to leave log k within its "
+        "step budget; undecided if one was on its way when the budget ended"
+    )
+    if hot.empty:
+        return Measured(None), NOT_RUN, rule
+    passed = hot["tau_status"] == "observed"
+    leaving = ~passed & (hot["loss_onset_status"] == "observed")
+    ends = [f"{run['final_ratio']:.2f} log k at {run['last_step']}" for _, run in hot.iterrows()]
+    note = f"runs with a transition; candidate loss at the end {', '.join(ends)}"
+    ours = Measured(float(passed.sum()), n_runs=len(hot), note=note)
+    if passed.any():
+        return ours, NOT_REPRODUCED, rule
+    return ours, TOO_FEW if leaving.any() else REPRODUCED, rule
 
 
 def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: str) -> Measured:
@@ -76,31 +91,38 @@ def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: s
     value = math.exp(logs[0].mean() - logs[1].mean())
     if any(late):
         bound = "at least" if late[0] else "at most"
-        return Measured(value, n_runs=n_runs, note="an end was censored", bound=bound)
+        ended = max(end.loc[end["tau_status"] == "censored", "last_step"].max() for end in ends)
+        note = f"a run had no transition by step {ended:.0f}"
+        return Measured(value, n_runs=n_runs, note=note, bound=bound)
     low, high = ratio_student_interval(*logs, confidence=0.95) or (None, None)
-    return Measured(value, low, high, n_runs)
+    note = "single run at each end" if n_runs == 2 else ""
+    return Measured(value, low, high, n_runs, note)
 
 
 def _monotone(runs: pd.DataFrame, x: str) -> Answer:
     """Judge whether the waiting time rises from each x to the next.
 
     A waiting time is known to lie between two evaluations, one of a censored run only from below:
-    a rise or a fall counts where these ranges, averaged over seeds, do not overlap.
+    a rise or a fall counts where these ranges, averaged over seeds, do not overlap. A fall that
+    rests on a single run must be one by more than `TOLERANCE`, too.
     """
     rule = (
         "reproduced if τ rises from each rate to the next by more than the spacing of evaluations, "
-        "not reproduced if it falls somewhere, else undecided"
+        f"not reproduced if it falls somewhere by more (and, from or to a single run, by more than "
+        f"{TOLERANCE:.0%}), else undecided"
     )
     known = runs[runs["tau_status"].isin(["observed", "censored"])]
-    low, high = [], []
+    low, high, single = [], [], []
     for _, seeds in known.groupby(x):
         times = seeds[["tau_after", "tau"]].to_numpy(float).clip(min=1)
         means = np.exp(np.log(times).mean(axis=0))
+        single.append(len(seeds) == 1)
         low.append(means[0])
         high.append(means[1] if (seeds["tau_status"] == "observed").all() else math.inf)
     n_steps = len(low) - 1
+    factors = [1 + TOLERANCE if a or b else 1.0 for a, b in pairwise(single)]
     rises = sum(b > a for a, b in zip(high, low[1:], strict=False))
-    falls = sum(b < a for a, b in zip(low, high[1:], strict=False))
+    falls = sum(b * f < a for a, b, f in zip(low, high[1:], factors, strict=False))
     note = f"{rises} of {n_steps} steps up, {falls} down"
     if n_steps < 2:
         return Measured(None, n_runs=len(known)), TOO_FEW if n_steps == 1 else NOT_RUN, rule

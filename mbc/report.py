@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from mbc.claims import VERDICTS
 from mbc.differences import BOUNDS, differences, ruled_out
+from mbc.fits_report import fit_table, noise_tables
 from mbc.mechanism_report import mechanism_lines
 from mbc.runs import moment_text
-from mbc.settings import NOISE_SWEEPS
 
 FIGURES = (
     (
@@ -59,7 +58,8 @@ FIGURES = (
         "direction",
         "Direction and transfer (Table 2)",
         "Forward is A → B; `backward after forward` starts from the forward run's last weights. "
-        "The right panel's criterion means the same in both directions.",
+        "The loss per character has the same definition in both directions, but a forward run "
+        "meets it by knowing the n_b strings, before it uses A.",
     ),
     (
         "linear",
@@ -71,7 +71,7 @@ FIGURES = (
         "Structured fibres beside distinct ones",
         "Where the fibre can be read off the first character of B, the loss of the answer's only "
         "character can stand at log k while shuffling B is costly and shuffling z is not: "
-        "that is the marginal P(A|B), learned.",
+        "that would be the marginal P(A|B), learned.",
     ),
     (
         "groups",
@@ -95,7 +95,8 @@ FIGURES = (
         "curvature",
         "Curvature (appendix J)",
         "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples, a mark "
-        "for each. Hollow: it may be 0, by its errors or by how the samples differ.",
+        "for each. Hollow: its direction does not curve downward on the other sample, or its "
+        "errors reach 0. Cross: not converged.",
     ),
     (
         "displacement",
@@ -120,6 +121,16 @@ FIGURES = (
 )
 
 
+TERMS = (
+    "The *fibre* of a base string B are its k targets, one for each selector z. The *candidate "
+    "loss* ranks the right target among the k of the fibre; at log k, the *plateau*, the "
+    "network finds all equally likely. The *waiting time* τ is the first step with a candidate "
+    "loss below half of log k, the *loss onset* that below 0.9 log k. The *z-gap* is the rise "
+    "in loss when z is shuffled (of the first character, or of the whole answer), the *B-gap* "
+    "that when B is; the *onset* is when the z-gap begins to stay above its threshold. D is the "
+    "number of examples. A moment is *censored* if the run ended before it."
+)
+
 MAIN_FIGURES = ("waiting_time", "anatomy", "cascade", "groups")
 """Those that stand at the beginning."""
 
@@ -135,6 +146,7 @@ def report(
     scale: float,
     plots: str,
     drawn: list[str],
+    paper_times: dict[str, int],
 ) -> str:
     """Return the report.
 
@@ -149,34 +161,42 @@ def report(
         scale: factor on every n_b.
         plots: folder of the figures, relative to the report.
         drawn: names of the figures in it.
+        paper_times: the paper's waiting times by condition, in steps, for scale 1.
     """
     parts = [
         "# Marginals before conditionals: what the runs say",
-        _opening(table, scaling, summary, scale),
+        _opening(table, scaling, claims, summary, scale),
         _verdicts(claims),
+        TERMS,
         "## The paper's claims",
         _claims(claims),
         *_figures(MAIN_FIGURES, plots, drawn),
         "## Where our numbers differ",
-        _differences(claims, table, scaling),
+        _differences(claims, table, sweeps, scaling),
         "## Fits",
-        _fits(scaling),
+        fit_table(scaling),
         "## Gradient noise",
-        *(_noise_table(sweeps[name], column) for name, column in NOISE_SWEEPS.items()),
+        *noise_tables(sweeps, effects),
         "## Forward, backward, transfer",
         _direction_table(effects),
         "## Inside the followed runs",
         mechanism_lines(mechanism).to_markdown(index=False),
         *_figures([name for name, _, _ in FIGURES if name not in MAIN_FIGURES], plots, drawn),
         "## Runs",
-        "Moments in steps. `>` marks a censored moment: not reached by the last step.",
-        run_lines(table).to_markdown(index=False),
+        "Moments in steps. `>` marks a censored moment: not seen, and known not to have come by "
+        "that step, mostly the run's last.",
+        run_lines(table, paper_times if scale == 1 else {}).to_markdown(index=False),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def run_lines(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of runs as short texts for people, a row a run."""
+def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
+    """Return the table of runs as short texts for people, a row a run.
+
+    Args:
+        table: the table of runs.
+        paper_times: waiting times to compare with, by condition; without any there is no column.
+    """
     rows = []
     for _, run in table.iterrows():
         plateau = run["plateau_ratio"]
@@ -187,6 +207,7 @@ def run_lines(table: pd.DataFrame) -> pd.DataFrame:
                 "n_b": run["n_b"],
                 "D": run["dataset_size"],
                 "τ": moment_text(run, "tau"),
+                **_paper_time(run, paper_times),
                 "onset": moment_text(run, "onset"),
                 "loss onset": moment_text(run, "loss_onset"),
                 "plateau / log k": "" if pd.isna(plateau) else f"{plateau:.3f}",
@@ -196,43 +217,78 @@ def run_lines(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _opening(table: pd.DataFrame, scaling: dict, summary: dict, scale: float) -> str:
+def _paper_time(run: pd.Series, paper_times: dict[str, int]) -> dict[str, str]:
+    if not paper_times:
+        return {}
+    time = paper_times.get(run["condition"])
+    compared = time is not None and run["tau_status"] == "observed"
+    ratio = f"{run['tau'] / time:.2f}" if compared else ""
+    return {"paper's τ": "" if time is None else str(time), "τ / paper's": ratio}
+
+
+def _opening(table: pd.DataFrame, scaling: dict, claims: dict, summary: dict, scale: float) -> str:
     runs = summary["runs"]
+    undefined = runs["total"] - runs["observed"] - runs["censored"] - runs["diverged"]
     lines = [
         f"{runs['total']} runs at scale {scale:g} (n_b of every condition times {scale:g}), "
         f"{table['seed'].nunique()} seed{'s' if table['seed'].nunique() > 1 else ''}: "
         f"{runs['observed']} passed their transition, {runs['censored']} did not within their "
-        f"step budget, {runs['diverged']} diverged."
+        f"step budget, {runs['diverged']} diverged"
+        + (f", {undefined} (k = 1) have none." if undefined else ".")
     ]
     if scale != 1:
         lines.append(
-            "The paper's numbers are for scale 1; at another scale sizes may differ for that alone."
+            "Step budgets and warm-up are scaled, too. The paper's numbers are for scale 1; at "
+            "another scale sizes may differ for that alone."
         )
-    law = scaling["dataset_size"]
-    if "bootstrap_interval" in law:
-        low, high = law["bootstrap_interval"]
-        lines.append(
-            f"The waiting time grows as D to the power {law['exponent']:.2f} "
-            f"[{low:.2f}, {high:.2f}] (paper: 1.19 [1.14, 1.31])."
-        )
+    lines += _exponent(scaling["dataset_size"], claims.get("exponent", {}))
     plateau = summary["plateau"]
     if plateau["ratio_mean"] is not None:
         lines.append(
             f"On the plateau the candidate loss is {plateau['ratio_mean']:.2f} log k on average, "
             f"while the probability on the fibre's first characters is "
-            f"{plateau['fibre_mass_over_chance']:.2f} times chance."
+            f"{plateau['fibre_mass_over_chance']:.2f} times chance; later on the plateau the loss "
+            f"climbs to {plateau['peak_ratio_mean']:.2f} log k."
         )
     return " ".join(lines)
+
+
+def _exponent(law: dict, claim: dict) -> list[str]:
+    """Return a sentence on the exponent, of the fit that counts the runs without a transition."""
+    beside = f" The paper: {claim['paper']:.2f}." if "paper" in claim else ""
+    if law["n_left_out"]:
+        censored = law["censored"]
+        if "exponent" not in censored:
+            return [f"The exponent of D is not known: {law['statement']}"]
+        low, high = censored.get("interval", (None, None))
+        interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
+        return [
+            f"The waiting time grows as D to the power {censored['exponent']:.2f}{interval}, "
+            f"with the {law['n_left_out']} runs without a transition as bounds.{beside}"
+        ]
+    if "bootstrap_interval" not in law:
+        return []
+    low, high = law["bootstrap_interval"]
+    return [
+        f"The waiting time grows as D to the power {law['exponent']:.2f} "
+        f"[{low:.2f}, {high:.2f}].{beside}"
+    ]
 
 
 def _verdicts(claims: dict) -> str:
     """Return one sentence for each verdict that some claim has."""
     named = {
-        verdict: [name.replace("_", " ") for name, c in claims.items() if c["verdict"] == verdict]
+        verdict: [_title(name) for name, c in claims.items() if c["verdict"] == verdict]
         for verdict in VERDICTS
     }
     told = [f"**{v}** ({len(n)}): {', '.join(n)}" for v, n in named.items() if n]
     return f"Of {len(claims)} claims of the paper: {'; '.join(told)}."
+
+
+def _title(name: str) -> str:
+    """Return the key of a claim as words, such as ``lead fraction (whole answer)``."""
+    words = name.removesuffix("_string").replace("_", " ").replace("z gap", "z-gap")
+    return f"{words} (whole answer)" if name.endswith("_string") else words
 
 
 def _figures(names: Sequence[str], plots: str, drawn: list[str]) -> list[str]:
@@ -244,15 +300,17 @@ def _figures(names: Sequence[str], plots: str, drawn: list[str]) -> list[str]:
     ]
 
 
-def _differences(claims: dict, table: pd.DataFrame, scaling: dict) -> str:
-    differ, varied = differences(claims), ruled_out(table, scaling)
+def _differences(
+    claims: dict, table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dict
+) -> str:
+    differ, varied = differences(claims), ruled_out(table, sweeps, scaling)
     return "\n\n".join(
         [
             "Claims with a number that ours does not confirm:",
             differ.to_markdown(index=False),
-            "How far two of our own numbers move with what could explain a difference; what moves "
-            "them by less than the difference is ruled out as its reason, and nothing is where no "
-            "such run is in the record:",
+            "What we varied of that which the paper leaves open, and how far two of our numbers "
+            "moved. A difference larger than that has another reason. For ratios and for claims "
+            "on what goes on inside a run the record has no such variation:",
             varied.to_markdown(index=False),
         ]
     )
@@ -286,23 +344,6 @@ def _measured_text(ours: dict) -> str:
     return f"{text} ({ours['note']})" if ours["note"] else text
 
 
-def _noise_table(runs: pd.DataFrame, column: str) -> str:
-    """Return a sweep as the paper's Table 1: times in steps and examples, relative to the least."""
-    groups = runs.groupby(column)
-    complete = groups["tau_status"].agg(lambda status: (status == "observed").all())
-    rows = {"runs": groups.size()}
-    for moment, unit in (("tau", "steps"), ("tau_examples", "examples")):
-        means = np.exp(
-            groups[moment].agg(lambda times: np.log(times.astype(float).clip(lower=1)).mean())
-        )
-        means = means[complete]
-        rows[f"τ ({unit})"] = means.map("{:.0f}".format)
-        rows[f"ratio ({unit})"] = (means / means.min()).map("{:.2f}".format)
-    table = pd.DataFrame(rows).astype(object)
-    table.loc[~complete, ["τ (steps)", "τ (examples)"]] = "no transition in a run"
-    return table.fillna("").rename_axis(column).reset_index().to_markdown(index=False)
-
-
 def _direction_table(effects: dict) -> str:
     names = {
         "direction_by_tau": "forward / backward, candidate loss",
@@ -310,91 +351,14 @@ def _direction_table(effects: dict) -> str:
         "transfer_by_tau": "scratch / after forward, candidate loss",
         "transfer_by_character_tau": "scratch / after forward, loss per character",
     }
-    rows: dict[int, dict] = {}
+    rows: dict[tuple[int, str], dict] = {}
     for key, name in names.items():
         for ratio in effects[key]:
+            k, condition = ratio["k"], ratio["condition"]
             row = rows.setdefault(
-                ratio["k"], {"k": ratio["k"], **dict.fromkeys(names.values(), "")}
+                (k, condition),
+                {"condition": condition, "k": k, **dict.fromkeys(names.values(), "")},
             )
             row[name] = f"{ratio['value']:.2f}" if "value" in ratio else "an end was censored"
-    ordered = [rows[k] for k in sorted(rows)]
+    ordered = [rows[place] for place in sorted(rows)]
     return "Ratios of waiting times in steps.\n\n" + pd.DataFrame(ordered).to_markdown(index=False)
-
-
-def _fits(scaling: dict) -> str:
-    rows = [
-        _fit_row("τ in D, n_b fixed", scaling["dataset_size"]),
-        *(_fit_row(f"τ in k, D = {size}", fit) for size, fit in scaling["fixed_size"].items()),
-        *(
-            _fit_row(f"τ in D at threshold {threshold}", fit)
-            for threshold, fit in scaling["thresholds"].items()
-        ),
-    ]
-    return (
-        pd.DataFrame(rows).to_markdown(index=False)
-        + "\n\n"
-        + _beside_the_fit(scaling["dataset_size"])
-        + "\n\nBootstrap: percentile intervals; conditions are resampled, then seeds within them. "
-        "Equivalent: two one-sided tests at level 0.05 against the margin in params.yaml."
-    )
-
-
-def _beside_the_fit(law: dict) -> str:
-    parts = []
-    censored = law["censored"]
-    if "exponent" in censored:
-        parts.append(
-            f"With censored runs taken as such (log-normal accelerated failure time) the exponent "
-            f"is {censored['exponent']:.3f} {_interval(censored.get('interval'))}."
-        )
-    if "leave_one_out" in law:
-        low, high = law["leave_one_out"]
-        parts.append(
-            f"Leaving out one condition at a time it lies between {low:.3f} and {high:.3f}."
-        )
-    mixed = law["mixed_model"]
-    if "exponent" in mixed:
-        parts.append(
-            "A mixed model with a random intercept for each condition gives "
-            f"{mixed['exponent']:.3f} {_interval(mixed.get('interval'))}."
-        )
-    if "best" in law["laws"]:
-        differences = [
-            f"{fit['law']} {fit['difference']:.1f}"
-            for fit in law["laws"]["laws"]
-            if "difference" in fit
-        ]
-        beside = f", differences: {', '.join(differences)}" if differences else ""
-        parts.append(f"By AICc the best law is: {law['laws']['best']}{beside}.")
-    parts += [part["statement"] for part in (censored, mixed, law["laws"]) if part["statement"]]
-    return " ".join(parts)
-
-
-def _fit_row(name: str, fit: dict) -> dict:
-    test = fit.get("equivalence")
-    return {
-        "fit": name,
-        "exponent": _number(fit.get("exponent")),
-        "bootstrap 95%": _interval(fit.get("bootstrap_interval")),
-        "HC3 95%": _interval(fit.get("hc3_interval")),
-        "R²": _number(fit.get("r_squared")),
-        "runs": fit["n_runs"],
-        "left out": fit["n_left_out"],
-        "equivalent to 0": "" if test is None else _equivalence_text(test),
-        "remark": fit["statement"],
-    }
-
-
-def _equivalence_text(test: dict) -> str:
-    if "p_value" not in test:
-        return "too few points"
-    verdict = "yes" if test["equivalent"] else "not shown"
-    return f"{verdict} (margin {test['margin']:g}, p = {test['p_value']:.3f})"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-def _interval(bounds: list[float] | None) -> str:
-    return "" if bounds is None else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"

@@ -15,6 +15,9 @@ from scipy import stats
 MINIMUM_POINTS = 3
 """Different values of x below which a line fits anything and has no interval."""
 
+FEW_CONDITIONS = 6
+"""Below this number of conditions a percentile bootstrap is clearly too narrow."""
+
 Interval = tuple[float, float]
 
 
@@ -94,6 +97,10 @@ def power_law(
         return PowerLaw(
             **counts, **line, statement=f"Only {n_points} different {x}: a slope without interval."
         )
+    statements = [f"{left_out} and are not in the fit."] if n_left_out else []
+    n_conditions = observed["condition"].nunique()
+    if n_conditions < FEW_CONDITIONS:
+        statements.append(f"A bootstrap of {n_conditions} conditions is too narrow.")
     robust = fit.get_robustcov_results("HC3", use_t=True)
     exponents, degenerate = _bootstrap_lines(observed, x, resamples, seed)
     tail = (1 - confidence) / 2
@@ -105,7 +112,7 @@ def power_law(
         hc3_interval=_interval(robust.conf_int(1 - confidence)[1]),
         bootstrap_interval=_interval(percentiles),
         degenerate_resamples=degenerate,
-        statement=f"{left_out} and are not in the fit." if n_left_out else "",
+        statement=" ".join(statements),
     )
 
 

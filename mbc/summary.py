@@ -23,6 +23,10 @@ def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
     ]
     base = table[(table["condition"] == "base") & (table["tau_status"] == "observed")]
     law = scaling["dataset_size"]
+    # a fit that leaves out the slowest runs is biased towards 0
+    exponent, interval = law, "bootstrap_interval"
+    if law["n_left_out"]:
+        exponent, interval = law["censored"], "interval"
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
     verdicts = [claim["verdict"] for claim in claims.values()]
     counts = defined["tau_status"].value_counts()
@@ -49,8 +53,9 @@ def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
             "sd": _number(backward["lead_fraction"].std()),
         },
         "dataset_size": {
-            "exponent": law.get("exponent"),
-            **_bounds(law.get("bootstrap_interval")),
+            "exponent": exponent.get("exponent"),
+            **_bounds(exponent.get(interval)),
+            "runs_without_transition": law["n_left_out"],
             "r_squared": law.get("r_squared"),
             "exponent_over_thresholds": max(exponents) - min(exponents) if exponents else None,
         },

@@ -20,10 +20,11 @@ from stages.files import read_yaml, write_yaml
 COPY = Path("quick")
 SOURCES = [
     *(".dvc/config", ".dvc/plots", ".dvcignore"),
-    *("dvc.yaml", "mbc", "paper.yaml", "params.yaml", "scripts", "stages"),
+    *("dvc.yaml", "mbc", "paper.yaml", "paper_waiting_times.yaml", "params.yaml"),
+    *("scripts", "stages"),
 ]
-CHANGES = {"scale": 0.1, "seeds": [42], "max_steps": 20_000}
-"""What is different there; with the scale a run has at most 2,000 steps."""
+CHANGES = {"scale": 0.1, "seeds": [42], "max_steps": 15_000}
+"""What is different there; with the scale a run has at most 1,500 steps."""
 
 MECHANISM_CHANGES = {"curvature_examples": 256, "noise_batches": 32}
 """The same under ``mechanism``: fewer examples leave larger errors, which the results state."""
@@ -33,15 +34,19 @@ def main() -> int:
     """Return the exit status of the pipeline."""
     jobs = parse_jobs(__doc__)
     _copy_sources()
-    params = read_yaml(COPY / "params.yaml")
-    mechanism = {**params["mechanism"], **MECHANISM_CHANGES}
-    write_yaml(COPY / "params.yaml", {**params, **CHANGES, "mechanism": mechanism})
+    write_yaml(COPY / "params.yaml", with_changes(read_yaml(COPY / "params.yaml")))
     subprocess.run(["dvc", "config", "--quiet", "core.no_scm", "true"], cwd=COPY, check=True)
     os.chdir(COPY)
     status = reproduce(jobs)
     if status == 0:
         _print_results()
     return status
+
+
+def with_changes(params: dict) -> dict:
+    """Return the parameters as they are there."""
+    mechanism = {**params["mechanism"], **MECHANISM_CHANGES}
+    return {**params, **CHANGES, "mechanism": mechanism}
 
 
 def _copy_sources() -> None:
@@ -57,7 +62,7 @@ def _copy_sources() -> None:
 
 def _print_results() -> None:
     with pd.option_context("display.width", 200, "display.max_columns", None):
-        table = run_lines(read_run_table(Path("metrics", "runs.csv")))
+        table = run_lines(read_run_table(Path("metrics", "runs.csv")), {})
         print(table.to_string(index=False))
     print(f"\nReport:  {COPY / 'report.md'}\nFigures: {COPY / 'plots'}/*.png")
 

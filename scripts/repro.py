@@ -6,6 +6,8 @@ then everything behind them.
 
 Results that Git holds count, as with ``dvc repro --allow-missing``: in a fresh clone, which has no
 weights, only those runs are trained again whose weights something that has changed asks for.
+
+Each stage gets its share of the cores as threads, unless the environment has OMP_NUM_THREADS.
 """
 
 import argparse
@@ -14,7 +16,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 
 from mbc.settings import TRANSFER_PREFIX
@@ -27,6 +31,7 @@ WITH_WEIGHTS = ["transfer", *ANALYSES]
 """Stages that need the weights of a training."""
 WEIGHTS = Path("data/weights")
 INPUTS = [Path("data/datasets"), Path("data/initial_weights")]
+LOGS = Path(".training")
 
 
 def main() -> int:
@@ -37,8 +42,20 @@ def main() -> int:
 def parse_jobs(description: str) -> int:
     """Return how many stages are to run at once, as the command line says."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="stages at once")
+    parser.add_argument("--jobs", type=int, default=cores(), help="stages at once")
     return max(1, parser.parse_args().jobs)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def log_of(stage: str) -> Path:
+    """Return the file that keeps what a stage prints."""
+    return LOGS / f"{stage.replace('@', '-')}.txt"
 
 
 def reproduce(jobs: int) -> int:
@@ -47,8 +64,8 @@ def reproduce(jobs: int) -> int:
     Returns:
         0 if everything is up to date at the end, else 1 or the exit status of DVC.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if subprocess.run(["dvc", "repro", "--quiet", "--allow-missing", *FIRST]).returncode:
+    _exit_on_signals()
+    if _run(["dvc", "repro", "--quiet", "--allow-missing", *FIRST]):
         return 1
     for choose in (
         lambda: _changed(["train"]),
@@ -57,13 +74,45 @@ def reproduce(jobs: int) -> int:
     ):
         stages = sorted(choose(), key=_expected_length, reverse=True)
         lacking = stages and not all(path.exists() for path in INPUTS)
-        if lacking and subprocess.run(["dvc", "repro", "--quiet", *FIRST]).returncode:
+        if lacking and _run(["dvc", "repro", "--quiet", *FIRST]):
             return 1
         failed = _run_side_by_side(stages, jobs)
         if failed:
             print("Failed:", *failed, sep="\n  ", file=sys.stderr)
             return 1
-    return subprocess.run(["dvc", "repro", "--allow-missing"]).returncode
+    return _run(["dvc", "repro", "--allow-missing"])
+
+
+def _exit_on_signals() -> None:
+    """Let a request to end and a closed terminal raise SystemExit, so that no child is left."""
+
+    def leave(number, _):
+        for each in (signal.SIGTERM, signal.SIGHUP):  # a second one must not stop the clearing up
+            signal.signal(each, lambda *_: None)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, leave)
+
+
+def _run(command: list[str]) -> int:
+    """Run a command to its end and return its exit status; it does not outlive this process."""
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        return process.wait()
+    except BaseException:
+        _end([process])
+        raise
+
+
+def _end(processes: list[subprocess.Popen]) -> None:
+    """End processes that lead a session of their own, and all that they have started."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+    for process in processes:
+        process.wait()
 
 
 def _changed(names: list[str]) -> list[str]:
@@ -115,27 +164,31 @@ def _expected_length(stage: str) -> float:
 
 def _run_side_by_side(stages: list[str], jobs: int) -> list[str]:
     """Run the stages, ``jobs`` at a time; return those that failed. A failure stops no other."""
-    threads = str(max(1, (os.cpu_count() or 1) // jobs))
-    environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+    threads = os.environ.get("OMP_NUM_THREADS", str(max(1, cores() // jobs)))
+    environment = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **os.environ}
     running: set[subprocess.Popen] = set()
+    starting, ending = threading.Lock(), threading.Event()
     failed = []
 
     def run(stage: str) -> int:
-        log = Path(".training", f"{stage.replace('@', '-')}.txt")
-        log.parent.mkdir(exist_ok=True)
         command = ["dvc", "--wait-for-lock", "repro", "--single-item", stage]
+        log = log_of(stage)
+        log.parent.mkdir(exist_ok=True)
         with log.open("w") as file:
-            process = subprocess.Popen(
-                command, env=environment, stdout=file, stderr=file, start_new_session=True
-            )
-            running.add(process)
+            with starting:  # none starts behind the back of the one who ends them all
+                if ending.is_set():
+                    return 1
+                process = subprocess.Popen(
+                    command, env=environment, stdout=file, stderr=file, start_new_session=True
+                )
+                running.add(process)
             status = process.wait()
             running.discard(process)
         return status
 
     with ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(run, stage): stage for stage in stages}
         try:
+            futures = {pool.submit(run, stage): stage for stage in stages}
             for number, future in enumerate(as_completed(futures), start=1):
                 stage = futures[future]
                 state = "failed" if future.result() else "done"
@@ -143,9 +196,10 @@ def _run_side_by_side(stages: list[str], jobs: int) -> list[str]:
                 if future.result():
                     failed.append(stage)
         except BaseException:
+            ending.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(running):
-                os.killpg(process.pid, signal.SIGTERM)
+            with starting:
+                _end(list(running))
             raise
     return failed
 

@@ -3,27 +3,26 @@
 import sys
 from pathlib import Path
 
-from mbc.conditions import BASE_KEYS, MAP_KEYS, NETWORK_KEYS
-from mbc.resolution import check_transfers, resolve_conditions
-from mbc.settings import TRANSFER_PREFIX, check_settings, with_checkpoints
+from mbc.conditions import MAP_KEYS, NETWORK_KEYS, Condition
+from mbc.resolution import resolve_parameters
 from stages.files import read_yaml, refusing, write_yaml
 
 
 def main(params_file: str, maps_folder: str, networks_folder: str, conditions_folder: str) -> None:
     """Write <condition>.yaml into three folders: what its map needs, what its network, and all."""
-    params = read_yaml(Path(params_file))
-    settings = check_settings({key: params[key] for key in params if key not in BASE_KEYS})
-    base = {key: params[key] for key in BASE_KEYS if key in params}
-    conditions = resolve_conditions(base, settings.conditions, settings.scale)
-    check_transfers(conditions, settings.transfers)
-    for name, condition in conditions.items():
-        values = condition.model_dump()
-        for folder, keys in ((maps_folder, MAP_KEYS), (networks_folder, NETWORK_KEYS)):
-            write_yaml(Path(folder, f"{name}.yaml"), {key: values[key] for key in keys})
-    transfers = {f"{TRANSFER_PREFIX}{name}": conditions[name] for name in settings.transfers}
-    trained = with_checkpoints(conditions, settings.mechanism, settings.scale) | transfers
-    for name, condition in trained.items():
-        write_yaml(Path(conditions_folder, f"{name}.yaml"), condition.model_dump())
+    conditions, trained = resolve_parameters(read_yaml(Path(params_file)))
+    _write_all(Path(maps_folder), conditions, MAP_KEYS)
+    _write_all(Path(networks_folder), conditions, NETWORK_KEYS)
+    _write_all(Path(conditions_folder), trained, tuple(Condition.model_fields))
+
+
+def _write_all(folder: Path, conditions: dict[str, Condition], keys: tuple[str, ...]) -> None:
+    """Write these keys of every condition, and remove all else: DVC leaves the folder as it was."""
+    files = {folder / f"{name}.yaml": condition for name, condition in conditions.items()}
+    for path, condition in files.items():
+        write_yaml(path, {key: getattr(condition, key) for key in keys})
+    for path in set(folder.iterdir()) - set(files):
+        path.unlink()
 
 
 if __name__ == "__main__":

@@ -8,14 +8,16 @@ import pandas as pd
 
 from mbc.censoring import censored_power_law, median_waiting_time, survival_curve
 from mbc.conditions import parse
-from mbc.effects import controls, directions, transfers
+from mbc.effects import controls, directions, transfers, use_of_given
 from mbc.runs import all_sweeps, read_run_table
 from mbc.settings import NOISE_SWEEPS, ScalingSettings, Sweeps
 from mbc.trends import monotone_effect
 from stages.files import read_yaml, refusing, write_json, write_text
 
 
-def main(params_file: str, table_file: str, metrics_file: str, survival_file: str) -> None:
+def main(
+    params_file: str, table_file: str, runs_folder: str, metrics_file: str, survival_file: str
+) -> None:
     """Write the effects, and the Kaplan-Meier curves of the sweeps of gradient noise."""
     params = read_yaml(Path(params_file))
     settings = parse(ScalingSettings, params["scaling"], "scaling")
@@ -49,6 +51,12 @@ def main(params_file: str, table_file: str, metrics_file: str, survival_file: st
             asdict(ratio) for ratio in directions(runs["direction"], moment)
         ]
         results[f"transfer_by_{moment}"] = [asdict(ratio) for ratio in transfers(table, moment)]
+    forward = runs["direction"][runs["direction"]["direction"] == "forward"]
+    histories = {
+        run: pd.read_csv(Path(runs_folder, run, "history.csv"))
+        for run in forward.loc[forward["character_tau_status"] == "observed", "run"]
+    }
+    results["forward_use"] = [asdict(use) for use in use_of_given(forward, histories)]
     results["linear"] = controls(runs["linear"], "network", "linear")
     results["structured"] = controls(runs["structured"], "fibre", "structured")
     results["schedule"] = controls(runs["schedule"], "schedule", "cosine")

@@ -40,8 +40,10 @@ def main(
     params = read_yaml(Path(params_file))
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
     everything = read_run_table(table_file)
-    table = everything[everything["tau_status"] != "undefined"]
-    runs = all_sweeps(table, sweeps, params["scale"])
+    table = _with_tau(everything)
+    # sweeps are asked of the whole table: base belongs to each, whether or not it has a tau
+    every_sweep = all_sweeps(everything, sweeps, params["scale"])
+    runs = {name: _with_tau(sweep) for name, sweep in every_sweep.items()}
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
     _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
@@ -49,11 +51,21 @@ def main(
     _direction_figure(plots, runs["direction"], table)
     _control_figures(plots, runs, runs_folder)
     _mechanism_figures(plots, read_tables(Path(mechanism_folder)))
-    _anatomy(plots, table[table["condition"] == "base"].iloc[0], runs_folder)
+    for _, base in table[table["condition"] == "base"].head(1).iterrows():
+        _anatomy(plots, base, runs_folder)
+
+
+def _with_tau(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs but those whose tau is undefined, since their k is 1."""
+    return runs[runs["tau_status"] != "undefined"]
 
 
 def _scaling_figures(
-    plots: Path, runs: dict, scaling: dict, curve: pd.DataFrame, runs_folder: str
+    plots: Path,
+    runs: dict,
+    scaling: dict,
+    curve: pd.DataFrame,
+    runs_folder: str,
 ) -> None:
     by_size, fixed = runs["dataset_size"], runs["fixed_size"]
     curves = _histories(by_size, runs_folder)[["run", "k", "step", "candidate_loss"]]
@@ -61,8 +73,8 @@ def _scaling_figures(
 
     times = by_size[["run", "k", "dataset_size", "seed", *MOMENT_COLUMNS]]
     text = _exponent_text(scaling["dataset_size"])
-    draw = partial(figures.waiting_times, curve=curve, exponent_text=text)
-    _write(plots, "waiting_time", times, draw)
+    law = {"curve": curve, "exponent_text": text, "confidence": scaling["confidence"]}
+    _write(plots, "waiting_time", times, partial(figures.waiting_times, **law))
 
     moments = [f"{name}{end}" for name in experiment_figures.CASCADE for end in ("", "_status")]
     cascade = by_size[["run", "k", "seed", *moments, "lead_fraction", "lead_fraction_string"]]
@@ -75,7 +87,8 @@ def _scaling_figures(
         [_threshold_row(threshold, fit) for threshold, fit in scaling["thresholds"].items()],
         columns=["threshold", "exponent", "low", "high"],
     ).dropna(subset="exponent")
-    _write(plots, "threshold_exponent", exponents, figures.threshold_exponents)
+    draw = partial(figures.threshold_exponents, confidence=scaling["confidence"])
+    _write(plots, "threshold_exponent", exponents, draw)
 
 
 def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
@@ -88,7 +101,10 @@ def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
         draw = partial(experiment_figures.effect, x=column, name=title, logarithmic=logarithmic)
         _write(plots, name, times, draw)
     values = survival.groupby("sweep")["value"].nunique()
-    compared = [name for name in ("batch_size", "learning_rate") if values.get(name, 0) > 1]
+    ended = set(survival.loc[survival["step"] > 0, "sweep"])  # not those where all runs diverged
+    compared = [
+        name for name in ("batch_size", "learning_rate") if name in ended and values[name] > 1
+    ]
     curves = survival[survival["sweep"].isin(compared)]
     _write(plots, "survival", curves, experiment_figures.survival)
 
@@ -155,7 +171,10 @@ def _exponent_text(fit: dict) -> str:
     if "bootstrap_interval" not in fit:
         return "power law"
     low, high = fit["bootstrap_interval"]
-    return f"τ ∝ D^{fit['exponent']:.2f}  [{low:.2f}, {high:.2f}]"
+    text = f"τ ∝ D^{fit['exponent']:.2f}  [{low:.2f}, {high:.2f}]"
+    if left_out := fit["n_left_out"]:  # the slowest runs: without them the exponent is too small
+        text += f"\n{left_out} of {fit['n_runs'] + left_out} runs without a transition left out"
+    return text
 
 
 def _threshold_row(threshold: str, fit: dict) -> dict:

@@ -14,7 +14,7 @@ from mbc.settings import MechanismSettings, TransitionSettings
 from mbc.task import Sequences
 from mbc.transitions import Moment, waiting_time
 from stages.examples import read_examples
-from stages.files import checkpoint_name, checkpoint_steps, read_yaml, write_json
+from stages.files import checkpoint_name, checkpoint_steps, read_json, read_yaml, write_json
 from stages.processor import set_up
 
 
@@ -31,6 +31,7 @@ class FollowedRun:
         weights_folder: where its checkpoints lie.
         settings: how checkpoints are analysed.
         device: where to compute.
+        diverged_at: step of its first loss that was not finite; None if there was none.
     """
 
     condition: Condition
@@ -41,6 +42,7 @@ class FollowedRun:
     weights_folder: Path
     settings: MechanismSettings
     device: torch.device
+    diverged_at: int | None
 
     @property
     def steps(self) -> list[int]:
@@ -62,6 +64,8 @@ def read_followed_run(
 ) -> FollowedRun:
     """Read a run and the parameters of its analysis.
 
+    How it ended is read from ``outcome.json``, which lies beside its history.
+
     Raises:
         ValueError: if the run has no checkpoints.
     """
@@ -78,6 +82,7 @@ def read_followed_run(
         weights_folder=Path(weights_folder),
         settings=parse(MechanismSettings, params["mechanism"], "mechanism"),
         device=set_up(),
+        diverged_at=read_json(Path(history_file).with_name("outcome.json")).get("diverged_at"),
     )
     if not run.steps:
         raise ValueError(f"{weights_folder} holds no checkpoints.")
@@ -87,11 +92,17 @@ def read_followed_run(
 def write_analysis(analyse: Callable[[FollowedRun], dict], *files: str) -> None:
     """Write k, the waiting time and what an analysis returns, as a metrics file.
 
+    A run that diverged is not analysed, because its checkpoints need not be finite: in place of the
+    results stands a ``statement``.
+
     Args:
         analyse: function of a run.
         files: arguments of `read_followed_run`, then the metrics file.
     """
     *inputs, metrics_file = files
     run = read_followed_run(*inputs)
-    results = {"k": run.condition.k, "tau": asdict(run.tau), **analyse(run)}
-    write_json(Path(metrics_file), results)
+    if run.diverged_at is None:
+        found = analyse(run)
+    else:
+        found = {"statement": f"The run diverged at step {run.diverged_at}: nothing was measured."}
+    write_json(Path(metrics_file), {"k": run.condition.k, "tau": asdict(run.tau), **found})

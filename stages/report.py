@@ -20,6 +20,7 @@ def main(
     claims_file: str,
     mechanism_folder: str,
     plots_folder: str,
+    paper_times_file: str,
     summary_file: str,
     report_file: str,
 ) -> None:
@@ -35,7 +36,8 @@ def main(
     drawn = [path.stem for path in Path(plots_folder).glob("*.png")]
     mechanism = read_tables(Path(mechanism_folder))
     arguments = (scaling, effects, claims, sweeps, mechanism, summary, params["scale"])
-    text = report(table, *arguments, plots_folder, drawn)
+    paper_times = read_yaml(Path(paper_times_file))
+    text = report(table, *arguments, plots_folder, drawn, paper_times)
     write_text(Path(report_file), text)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -36,6 +37,8 @@ def main(
     confidence = settings.confidence
     left_out = leave_one_out(by_size, "dataset_size")
     results = {
+        "versions": {name: version(name) for name in ("statsmodels", "scipy", "pandas", "numpy")},
+        "confidence": confidence,
         "dataset_size": {
             **asdict(power_law(by_size, "dataset_size", **fitting)),
             "censored": asdict(censored_power_law(by_size, "dataset_size", confidence=confidence)),

@@ -5,7 +5,7 @@ from safetensors.torch import save_file
 
 from mbc.task import draw_map, sequences, to_strings
 from mbc.training import Checkpoint, start, train
-from stages.files import checkpoint_name, write_yaml
+from stages.files import checkpoint_name, write_json, write_yaml
 from tests.conftest import CPU, initial
 
 
@@ -28,5 +28,7 @@ def write_followed_run(folder, condition, params, seed=0):
     table = pd.DataFrame(to_strings(ambiguous_map), columns=["b", "z", "a"])
     table.to_csv(folder / "dataset.csv", index=False)
     pd.DataFrame(rows).to_csv(folder / "history.csv", index=False)
+    outcome = {"status": state.status, "diverged_at": state.diverged_at}
+    write_json(folder / "outcome.json", outcome)
     names = ("params.yaml", "train.yaml", "dataset.csv", "history.csv", "weights")
     return [*(str(folder / name) for name in names), str(seed), str(folder / "metrics.json")]

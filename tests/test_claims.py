@@ -34,6 +34,10 @@ EXPONENT = {"value": 1.19, "low": 1.14, "high": 1.31}
         (Measured(1.5, 1.4, 1.6), EXPONENT, 0, OTHER_SIZE),
         (Measured(-0.2, -0.4, 0.1), EXPONENT, 0, NOT_REPRODUCED),
         (Measured(2.0, 0.05, 80.0), RATIO, 1, TOO_FEW),  # holds no effect, too
+        (Measured(0.03, -0.05, 0.11), EXPONENT, 0, NOT_REPRODUCED),  # holds no effect alone
+        (Measured(0.65, 0.1, 1.2), EXPONENT, 0, TOO_FEW),  # too wide
+        (Measured(1.08), {"value": 1.81}, 1, TOO_FEW),  # no effect, as far as single runs tell
+        (Measured(0.7), {"value": 1.81}, 1, NOT_REPRODUCED),
         (Measured(1.5, 1.2, 4.0), RATIO, 1, TOO_FEW),  # holds the paper's, but is far from it
         (Measured(14.7, bound="at least"), {"value": 16.0}, 1, TOO_FEW),
         (Measured(21.0, bound="at least"), {"value": 16.0}, 1, OTHER_SIZE),
@@ -72,5 +76,6 @@ def test_means():
     single = mean_with_interval(pd.Series([1.5]))
     assert (single.value, single.low, single.note) == (1.5, None, "single run")
     two = mean_with_interval(pd.Series([1.0, 2.0]))
-    assert (two.value, two.low, two.n_runs) == (1.5, None, 2)
+    assert (two.value, two.low, two.n_runs, two.note) == (1.5, None, 2, "two conditions")
+    assert mean_with_interval(pd.Series([1.0, 2.0]), n_runs=8).n_runs == 8
     assert mean_with_interval(pd.Series([], dtype=float)).value is None

@@ -34,6 +34,18 @@ def run(condition, seed, tau, status="observed", character_tau=100, start_from=R
     }
 
 
+def sweeps(table):
+    """Return the controls that belong to the base run, which stands among them."""
+    started = table[table["start_from"] == RANDOM_WEIGHTS]
+    return {
+        name: started[started["condition"].isin(["base", condition])]
+        for name, condition in (
+            ("schedule", "schedule_cosine"),
+            ("initialisation", "initialisation_scaled"),
+        )
+    }
+
+
 def test_each_control_is_compared_with_the_base_run():
     rows = [
         *(run("base", 0, 100, character_tau=110), run("base", 1, 150)),
@@ -46,7 +58,8 @@ def test_each_control_is_compared_with_the_base_run():
         "dataset_size": {"exponent": 1.0},
         "thresholds": {"0.3": {"exponent": 1.1}, "0.5": {"exponent": 1.0}, "0.7": {}},
     }
-    found = ruled_out(pd.DataFrame(rows), scaling).set_index("varied")
+    table = pd.DataFrame(rows)
+    found = ruled_out(table, sweeps(table), scaling).set_index("varied")
     assert found.loc["schedule (schedule_cosine-0)", "ratio"] == "1.20"
     assert found.loc["schedule (schedule_cosine-1)", "ratio"] == "1.20"  # of the same seed
     assert "schedule (schedule_cosine-2)" not in found.index  # no base run of this seed
@@ -60,5 +73,6 @@ def test_each_control_is_compared_with_the_base_run():
 
 def test_without_a_base_run_nothing_is_compared():
     scaling = {"dataset_size": {}, "thresholds": {}}
-    assert ruled_out(pd.DataFrame([run("k03", 0, 10)]), scaling).empty
-    assert len(ruled_out(pd.DataFrame([run("base", 0, 10)]), scaling)) == 1
+    for condition, n_rows in (("k03", 0), ("base", 1)):
+        table = pd.DataFrame([run(condition, 0, 10)])
+        assert len(ruled_out(table, sweeps(table), scaling)) == n_rows

@@ -28,7 +28,7 @@ def test_directions_compare_runs_of_the_same_k_and_seed():
 
 def test_a_single_seed_has_no_interval():
     one = runs(("a", RANDOM_WEIGHTS, "backward", 5, 1, 100, "observed"))
-    (ratio,) = ratios(one.assign(tau=150), one, "tau")
+    (ratio,) = ratios(one.assign(tau=150), one, "k", "tau")
     assert ratio.value == pytest.approx(1.5)
     assert ratio.low is ratio.high is None
 
@@ -40,8 +40,19 @@ def test_transfer_above_1_means_that_forward_training_helped():
         ("transfer_base", "forward_base", "backward", 20, 1, 200, "observed"),
     )
     (ratio,) = transfers(table, "tau")
-    assert ratio.value == pytest.approx(2)
+    assert (ratio.condition, ratio.value) == ("base", pytest.approx(2))
     assert transfers(table[:2], "tau") == []
+
+
+def test_transfers_of_two_conditions_of_one_k_are_told_apart():
+    table = runs(
+        ("k05", RANDOM_WEIGHTS, "backward", 5, 1, 100, "observed"),
+        ("d10k_k05", RANDOM_WEIGHTS, "backward", 5, 1, 300, "observed"),
+        ("transfer_k05", "forward_k05", "backward", 5, 1, 200, "observed"),
+        ("transfer_d10k_k05", "forward_d10k_k05", "backward", 5, 1, 100, "observed"),
+    )
+    found = {ratio.condition: ratio.value for ratio in transfers(table, "tau")}
+    assert found == {"k05": pytest.approx(0.5), "d10k_k05": pytest.approx(3)}
 
 
 def test_controls_have_no_missing_numbers():

@@ -65,23 +65,53 @@ CONTROLS = pd.concat(
 THRESHOLDS = pd.DataFrame(
     {"threshold": [0.3, 0.5], "exponent": [1.2, 1.1], "low": [1.1, np.nan], "high": [1.3, np.nan]}
 )
+DIVERGED = CASCADE.assign(
+    **{name: "diverged" for name in CASCADE if name.endswith("_status")},
+    **{"lr": [1e-4, 3e-4, 1e-3, 3e-3], "tau_examples": RUNS["tau"] * 128},
+    **{"kind": [*("backward", "forward") * 2], "character_tau": RUNS["tau"]},
+    character_tau_status="diverged",
+)
+ONE_CRITERION = DIVERGED.assign(character_tau_status=RUNS["tau_status"])
 DRAW = {
     "loss_curves": lambda: figures.loss_curves(HISTORY),
-    "waiting_times": lambda: figures.waiting_times(RUNS, CURVE, "law"),
-    "waiting_times_without_curve": lambda: figures.waiting_times(RUNS, CURVE[:0], "law"),
+    "waiting_times": lambda: figures.waiting_times(RUNS, CURVE, "law", 0.95),
+    "waiting_times_without_curve": lambda: figures.waiting_times(RUNS, CURVE[:0], "law", 0.95),
     "all_censored": lambda: figures.waiting_times(
-        RUNS.assign(tau_status="censored"), CURVE[:0], "law"
+        RUNS.assign(tau_status="censored"), CURVE[:0], "law", 0.95
     ),
     "fixed_size": lambda: figures.fixed_size(RUNS),
-    "threshold_exponents": lambda: figures.threshold_exponents(THRESHOLDS),
-    "no_thresholds": lambda: figures.threshold_exponents(THRESHOLDS[:0]),
+    "threshold_exponents": lambda: figures.threshold_exponents(THRESHOLDS, 0.95),
+    "no_thresholds": lambda: figures.threshold_exponents(THRESHOLDS[:0], 0.95),
     "cascade": lambda: experiment_figures.cascade(CASCADE),
     "survival": lambda: experiment_figures.survival(SURVIVAL),
     "survival_of_one_run": lambda: experiment_figures.survival(SURVIVAL[:2].assign(n_runs=1)),
     "structured": lambda: experiment_figures.structured(CONTROLS),
     "linear": lambda: experiment_figures.linear(CONTROLS),
     "anatomy": lambda: figures.anatomy(HISTORY, 5, {"onset": 20, "τ": 30}),
+    "effect": lambda: experiment_figures.effect(
+        DIVERGED.assign(tau_status=RUNS["tau_status"]), "lr", "learning rate"
+    ),
+    "directions": lambda: experiment_figures.directions(ONE_CRITERION),
+    "structured_without_distinct": lambda: experiment_figures.structured(
+        CONTROLS[CONTROLS["fibre"] == "structured"]
+    ),
 }
+EMPTY = {
+    "all_diverged": lambda: figures.waiting_times(DIVERGED, CURVE[:0], "law", 0.95),
+    "fixed_size": lambda: figures.fixed_size(DIVERGED),
+    "cascade": lambda: experiment_figures.cascade(DIVERGED),
+    "effect": lambda: experiment_figures.effect(DIVERGED, "lr", "learning rate"),
+    "effect_from_0": lambda: experiment_figures.effect(
+        DIVERGED.assign(noise=0.0), "noise", "label noise", logarithmic=False
+    ),
+    "directions": lambda: experiment_figures.directions(DIVERGED),
+    "loss_curves": lambda: figures.loss_curves(HISTORY[:1]),
+    "anatomy": lambda: figures.anatomy(HISTORY[:1], 5, {}),
+    "structured": lambda: experiment_figures.structured(CONTROLS[CONTROLS["step"] == 0]),
+    "linear": lambda: experiment_figures.linear(CONTROLS[CONTROLS["step"] == 0]),
+}
+"""What is drawn of runs that diverged before any moment, or before the first step."""
+DRAW |= {f"{name}_of_nothing": draw for name, draw in EMPTY.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -110,8 +140,70 @@ def test_figures_have_axes_with_names_and_equal_bytes(name, tmp_path):
 def test_censored_runs_are_drawn_as_such():
     labels = DRAW["waiting_times"]().axes[0].get_legend_handles_labels()[1]
     assert any("no transition up to here" in label for label in labels)
-    labels = figures.waiting_times(RUNS[:3], CURVE, "law").axes[0].get_legend_handles_labels()[1]
+    axis = figures.waiting_times(RUNS[:3], CURVE, "law", 0.95).axes[0]
+    labels = axis.get_legend_handles_labels()[1]
     assert not any("no transition up to here" in label for label in labels)
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_logarithmic_axes_without_data_have_no_ticks(name):
+    figure = EMPTY[name]()
+    figure.canvas.draw()
+    logarithmic = [
+        axis
+        for panel in figure.axes
+        for axis in (panel.xaxis, panel.yaxis)
+        if axis.get_scale() == "log"
+    ]
+    assert logarithmic
+    assert not any(axis.get_ticklocs().size for axis in logarithmic)
+    assert not any(axis.get_ticklocs(minor=True).size for axis in logarithmic)
+
+
+def test_intervals_bear_their_confidence():
+    labels = figures.waiting_times(RUNS, CURVE, "law", 0.9).axes[0].get_legend_handles_labels()[1]
+    assert "90% band" in labels
+    name = figures.threshold_exponents(THRESHOLDS, 0.995).axes[0].get_ylabel()
+    assert name.endswith("99.5% bootstrap interval")
+
+
+def test_every_dataset_size_is_drawn_in_a_style_of_its_own():
+    sizes = RUNS["nominal_size"][0] * np.arange(1, 7)
+    runs = pd.concat([RUNS.assign(nominal_size=size) for size in sizes])
+    axis = figures.fixed_size(runs).axes[0]
+    labels = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert labels[::2] == [f"D = {size:,.0f}" for size in sizes]
+    marks = axis.get_legend_handles_labels()[0][::2]
+    shapes = [
+        (mark.get_paths()[0].vertices.tolist(), line.get_linestyle())
+        for mark, line in zip(marks, axis.lines)
+    ]
+    assert not any(shape in shapes[:i] for i, shape in enumerate(shapes))
+
+
+def test_a_moment_of_the_cascade_is_not_called_a_transition():
+    labels = DRAW["cascade"]().axes[0].get_legend_handles_labels()[1]
+    assert "z-gap of the whole answer, not reached up to here" in labels
+    assert not any("no transition" in label for label in labels)
+
+
+def test_the_legend_of_directions_lies_within_the_figure():
+    kinds = ("backward", "forward", "backward after forward")
+    figure = experiment_figures.directions(
+        pd.concat([ONE_CRITERION.assign(kind=kind) for kind in kinds])
+    )
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert len(figure.legends[0].get_texts()) == 6
+    assert box.x0 > 0
+    assert box.x1 < figure.bbox.x1
+
+
+def test_what_stands_in_one_panel_alone_is_in_the_legend():
+    figure = DRAW["directions"]()
+    assert not figure.axes[0].get_legend_handles_labels()[1]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named == ["backward", "forward", "forward, no transition up to here"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +227,7 @@ def test_labels_are_plain_numbers_that_do_not_overlap(name, scale):
     times = RUNS.assign(dataset_size=RUNS["dataset_size"] * scale, tau=RUNS["tau"] * scale)
     figure = {
         "loss_curves": lambda: figures.loss_curves(HISTORY.assign(step=HISTORY["step"] * scale)),
-        "waiting_times": lambda: figures.waiting_times(times, CURVE[:0], "law"),
+        "waiting_times": lambda: figures.waiting_times(times, CURVE[:0], "law", 0.95),
         "fixed_size": lambda: figures.fixed_size(times),
     }[name]()
     figure.canvas.draw()
@@ -146,6 +238,30 @@ def test_labels_are_plain_numbers_that_do_not_overlap(name, scale):
         assert all(float(label.get_text().replace(",", "")) >= 0 for label in labels)
         boxes = [label.get_window_extent() for label in labels]
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        {"onset": 4449, "loss onset": 3764, "τ": 4848},  # the base run at full scale
+        {"onset": 4000, "loss onset": 4000, "τ": 4000},
+    ],
+)
+def test_names_of_moments_in_the_anatomy_do_not_overlap(moments):
+    steps = HISTORY.assign(step=[0, 100, 5000, 10_000])
+    figure = figures.anatomy(steps, 20, moments)
+    figure.canvas.draw()
+    named = [text for text in figure.axes[0].texts if text.get_text() in moments]
+    assert len(named) == 3
+    boxes = [text.get_window_extent() for text in named]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_gaps_in_the_anatomy_are_named_as_in_other_figures():
+    *_, first, whole = DRAW["anatomy"]().axes
+    for axis, end in ((first, "first character"), (whole, "whole answer")):
+        named = {text.get_text() for text in axis.get_legend().get_texts()}
+        assert named == {f"z-gap of the {end}", f"B-gap of the {end}"}
 
 
 def test_survival_marks_transitions_and_runs_that_ended_without():

@@ -24,7 +24,7 @@ from mbc.network import network_of
 from mbc.task import draw_map, sequences, to_strings
 from mbc.training import batch_loss, training_tree
 from stages import heads
-from stages.files import checkpoint_name, read_json, write_yaml
+from stages.files import checkpoint_name, read_json, write_json, write_yaml
 from stages.followed_run import write_analysis
 from tests.conftest import CPU, initial
 
@@ -379,6 +379,7 @@ def test_the_stage_writes_phases_and_attention(tmp_path, condition, planted, par
     pd.DataFrame(history).to_csv(tmp_path / "history.csv", index=False)
     write_yaml(tmp_path / "params.yaml", params)
     write_yaml(tmp_path / "train.yaml", condition.model_dump())
+    write_json(tmp_path / "outcome.json", {"status": "transition_passed"})
     (tmp_path / "weights").mkdir()
     for step in (0, 5, 10, 15, 20):
         weights = initial(condition) if step < 10 else planted
@@ -394,7 +395,6 @@ def test_the_stage_writes_phases_and_attention(tmp_path, condition, planted, par
     assert plateau["zero"]["leading"]["verdict"] != "leader"
     assert transition["zero"]["leading"]["head"] == SELECTING[1]
     assert transition["examples"] == 24
-    assert len(transition["mean"]["without"]) == 8
     phases = {row["step"]: row["phase"] for row in written["attention"]}
     assert phases == {0: "plateau", 5: "plateau", 10: "transition", 15: "end", 20: "end"}
-    assert len(written["attention"][0]["heads"]) == 8
+    assert len(written["attention"][0]["heads"]) == len(transition["mean"]["without"]) == 8

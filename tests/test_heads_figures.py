@@ -72,6 +72,11 @@ def test_rises_stand_at_their_heads_and_phases_in_order():
     assert numbers[2, 1] == "1.04"  # head 2 of layer 1
 
 
+def test_a_rise_that_rounds_to_0_has_no_sign():
+    panel, _ = heads_figures.heads(RISES[:16].assign(rise=[-0.004, -0.006] * 8)).axes
+    assert {text.get_text() for text in panel.texts} == {"0.00", "-0.01"}
+
+
 def test_only_a_leader_is_framed():
     framed = [
         [patch for patch in panel.patches if isinstance(patch, Rectangle)]

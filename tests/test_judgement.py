@@ -32,6 +32,11 @@ def table(**changes):
         "plateau_reached": 200.0,
         "plateau_reached_status": "observed",
         "plateau_ratio": 1.01,
+        "plateau_peak_ratio": 1.2,
+        "dataset_size": 2000,
+        "last_step": 1500.0,
+        "end": 1400.0,
+        "end_status": "observed",
         "marginal_status": "censored",
         "plateau_z_gap": 0.001,
         "onset": 400.0,
@@ -62,13 +67,22 @@ def scaling(exponent=1.2, interval=(1.1, 1.3), equivalent=True):
     }
 
 
+def ratio(k, value, condition=None):
+    seen = {"n_seeds": 0} if value is None else {"n_seeds": 1, "value": value}
+    return {"condition": condition or f"k{k:02}", "k": k, **seen}
+
+
 def effects():
-    slow = [{"k": 5, "value": 0.8, "n_seeds": 1}, {"k": 36, "value": 1.3, "n_seeds": 1}]
     return {
-        "direction_by_tau": [{"k": 5, "value": 3.0, "n_seeds": 1}],
-        "direction_by_character_tau": [{"k": 5, "n_seeds": 0}],
-        "transfer_by_tau": slow,
-        "linear": [{"final_ratio": 1.0}, {"final_ratio": 0.4}, {}],
+        "direction_by_tau": [ratio(5, 3.0)],
+        "direction_by_character_tau": [ratio(5, None)],
+        "transfer_by_tau": [ratio(5, 0.8), ratio(36, 1.3)],
+        "forward_use": [{"run": "f05-1", "k": 5, "step": 60, "gap": 12.0}],
+        "linear": [
+            {"k": 10, "final_ratio": 1.0, "largest_z_gap": 0.01},
+            {"k": 20, "final_ratio": 1.0, "largest_z_gap": 0.3},
+            {},
+        ],
     }
 
 
@@ -110,7 +124,7 @@ def test_verdicts_follow_the_numbers(paper):
     assert good["saddle"] == good["coherence"] == REPRODUCED
     assert verdicts(judged(paper, table()[:2]))["seed_variation"] == TOO_FEW
 
-    late = table(plateau_reached=900.0, plateau_ratio=1.2, onset=900.0, lead_fraction=-0.1)
+    late = table(plateau_reached=900.0, plateau_ratio=1.2, onset=900.0)
     bad = verdicts(judged(paper, late, scaling(0.8, (0.7, 0.9), False)))
     for name in (
         *("plateau_forms_early", "plateau_height", "marginal_first", "two_regimes"),
@@ -122,12 +136,42 @@ def test_verdicts_follow_the_numbers(paper):
 
 def test_the_strict_marginal_is_reproduced_where_it_was_learned(paper):
     learned = table(marginal_status="observed")
-    control = table(fibre="structured")[:1]
+    control = table(fibre="structured")[:1].assign(run="structured-1")
     claim = judged(paper, pd.concat([learned, control]))["marginal_first_strict"]
     assert claim.verdict == REPRODUCED
     assert "with structured fibres, where it is easy to learn, 0 of 1" in claim.ours.note
+    never = pd.concat(
+        [table(), control], ignore_index=True
+    )  # not even where it is easy: the criterion may be wrong
+    assert judged(paper, never)["marginal_first_strict"].verdict == TOO_FEW
+    never.loc[never["fibre"] == "structured", "marginal_status"] = "observed"
+    assert judged(paper, never)["marginal_first_strict"].verdict == NOT_REPRODUCED
     unknown = table(marginal_status="observed", onset_status="censored")  # before what?
     assert judged(paper, unknown)["marginal_first_strict"].verdict == NOT_REPRODUCED
+
+
+def test_a_transition_longer_than_the_plateau_is_not_sharp(paper):
+    assert judged(paper, table())["sharp_transition"].verdict == REPRODUCED
+    assert judged(paper, table(end=1700.0))["sharp_transition"].verdict == NOT_REPRODUCED
+    unfinished = table()
+    unfinished.loc[:1, "end_status"] = "censored"
+    unfinished.loc[0, "last_step"] = 1700.0  # too long already
+    claim = judged(paper, unfinished)["sharp_transition"]
+    assert (claim.ours.value, claim.ours.n_runs) == (pytest.approx(2 / 3), 3)
+    assert claim.ours.note == "2 of 3 runs; 1 ended before it was known"
+
+
+def test_the_waiting_time_itself_is_compared_at_scale_1_only(paper):
+    base = table(condition="base", tau=4848.0)[:1]
+
+    def found(scale, runs):
+        claims = judge_all(paper, runs, sweeps(), scale, scaling(), effects(), tables())
+        return {claim.name: claim for claim in claims}["waiting_time"]
+
+    assert found(0.1, base).verdict == NOT_RUN
+    assert found(1.0, base).verdict == OTHER_SIZE
+    assert found(1.0, base.assign(tau=3400.0)).verdict == REPRODUCED
+    assert found(1.0, base.assign(tau_status="censored")).verdict == NOT_RUN
 
 
 def test_a_diverged_run_had_no_two_regimes(paper):
@@ -144,6 +188,9 @@ def test_an_onset_that_is_known_to_come_later_counts_against_the_claim(paper):
     runs.loc[1, "onset"] = 700.0  # nobody knows
     claim = judged(paper, runs)["onset_before_loss"]
     assert (claim.ours.value, claim.ours.n_runs) == (pytest.approx(2 / 3), 3)
+    lead = judged(paper, runs)["lead_fraction"]
+    assert lead.ours.value == pytest.approx((-0.125 + 0.5 + 0.5) / 3)
+    assert lead.ours.note == "1 of 3 runs ended before the onset and count with their end"
 
 
 def test_runs_without_a_transition_leave_equivalence_open(paper):
@@ -163,6 +210,10 @@ def test_the_exponent_with_censored_runs_is_that_of_the_censored_fit(paper):
     assert claims["exponent"].ours.n_runs == 10
     assert claims["exponent"].verdict == OTHER_SIZE
     assert claims["exponent_above_1"].verdict == REPRODUCED
+    assert claims["power_law_fit"].verdict == TOO_FEW
+    for fit in fits["thresholds"].values():
+        fit["n_left_out"] = 1
+    assert judged(paper, table(), fits)["threshold_robustness"].verdict == TOO_FEW
 
 
 def test_a_poor_fit_is_no_law(paper):
@@ -173,10 +224,7 @@ def test_a_poor_fit_is_no_law(paper):
 
 def test_forward_must_be_slower_at_every_k(paper):
     def found(*values):
-        ratios = [
-            {"k": k, "n_seeds": 1} | ({} if value is None else {"value": value})
-            for k, value in zip([5, 10, 20, 36], values, strict=True)
-        ]
+        ratios = [ratio(k, value) for k, value in zip([5, 10, 20, 36], values, strict=True)]
         claim = judged(paper, table(), others={**effects(), "direction_by_tau": ratios})
         return claim["forward_slower"].verdict
 
@@ -186,10 +234,28 @@ def test_forward_must_be_slower_at_every_k(paper):
     assert found(4.4, 3.9, 3.0, None) == TOO_FEW
 
 
+def test_a_criterion_met_without_the_given_string_compares_nothing(paper):
+    slower = [ratio(k, 3.0) for k in (5, 10, 20, 36)]
+    others = {**effects(), "direction_by_character_tau": slower}
+    assert (
+        judged(paper, table(), others=others)["forward_slower_by_character"].verdict == REPRODUCED
+    )
+    unused = {**others, "forward_use": [{"run": "f05-1", "k": 5, "step": 60, "gap": 0.08}]}
+    claim = judged(paper, table(), others=unused)["forward_slower_by_character"]
+    assert claim.verdict == TOO_FEW
+    assert "before they used A (shuffled: 0.08 nats)" in claim.ours.note
+
+
 def test_transfer_is_judged_at_the_two_k_that_the_paper_names(paper):
-    middle = [{"k": 10, "value": 0.88, "n_seeds": 1}, {"k": 20, "value": 1.07, "n_seeds": 1}]
-    others = {**effects(), "transfer_by_tau": middle}
-    assert judged(paper, table(), others=others)["transfer"].verdict == TOO_FEW
+    def found(*ratios):
+        others = {**effects(), "transfer_by_tau": list(ratios)}
+        return judged(paper, table(), others=others)["transfer"]
+
+    assert found(ratio(10, 0.88), ratio(20, 1.07)).verdict == TOO_FEW
+    small, large = ratio(5, 0.8), ratio(36, 1.3)
+    assert found(small, large).verdict == REPRODUCED
+    another = ratio(5, 2.0, "d10k_k05")
+    assert found(small, another, large).verdict == REPRODUCED
 
 
 def test_nothing_observed_is_no_crash(paper):

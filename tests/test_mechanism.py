@@ -6,6 +6,7 @@ from mbc import mechanism
 from mbc.curvature import SampleCurvature, conclude
 from mbc.gradient_noise import NoiseShare, NoiseSize
 from mbc.group_curves import GroupCurvePoint, GroupTransition
+from stages.mechanism import TABLES
 
 
 def without_none(values):
@@ -89,3 +90,16 @@ def test_noise_has_rows_by_direction_and_by_batch_size():
     sizes = mechanism.noise_sizes(found)
     assert sizes["trace"].tolist() == [10.0]
     assert sizes["noise_scale"].isna().all()
+
+
+def test_a_run_that_diverged_has_no_row():
+    tau = {"step": 0, "observed": False, "after": 0, "examples": 0}
+    diverged = {"k": 10, "tau": tau, "statement": "The run diverged at step 2."}
+    turn = {"cosines": {"whole": 0.5}, "fraction": 0.2, "phase": "plateau"}
+    found = {"k10-1": diverged, "base-1": {"k": 20, "displacements": [turn]}}
+    assert mechanism.displacements(found)["run"].tolist() == ["base-1"]
+    for makers in TABLES.values():
+        for make in makers.values():
+            table = make({"k10-1": diverged})
+            assert table.empty
+            assert {"run", "k"} < set(table)

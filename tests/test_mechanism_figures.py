@@ -66,6 +66,11 @@ def test_one_panel_a_k_with_every_run_in_it(name, marks):
     assert len(DRAW[f"{name}_of_one_k"]().axes) == 1
 
 
+def test_shares_of_groups_are_named_in_words():
+    name = DRAW["groups"]().axes[0].get_ylabel().replace("\n", " ")
+    assert name == "share of groups solved, or of answers that are right"
+
+
 def test_the_nulls_are_drawn_and_named():
     labels = DRAW["groups"]().axes[1].get_legend_handles_labels()[1]
     assert "same mean, items independent" in labels

@@ -24,6 +24,7 @@ def runs(x, values, times, status="observed", spacing=50):
             **{x: values, "tau": steps, "tau_examples": [128 * step for step in steps]},
             "tau_after": [step if end else step - spacing for step, end in zip(steps, late)],
             "tau_status": ["censored" if end else status for end in late],
+            **{"loss_onset_status": "censored", "final_ratio": 1.0, "last_step": steps},
         }
     )
 
@@ -60,7 +61,9 @@ def test_only_the_settings_that_the_paper_compares_count(paper):
     found = verdicts(paper, **parts)
     assert found["batch_size_steps"] == found["batch_size_examples"] == NOT_RUN
     flat = sweeps()
-    flat["batch_size"]["tau_examples"] = [32, 64, 32, 256, 512]  # the largest is slowest
+    flat["batch_size"]["tau_examples"] = [32, 64, 38, 256, 512]  # the largest is slowest
+    assert verdicts(paper, **flat)["batch_size_examples"] == TOO_FEW  # single runs, 25% apart
+    flat["batch_size"]["tau_examples"] = [32, 64, 50, 256, 512]
     assert verdicts(paper, **flat)["batch_size_examples"] == NOT_REPRODUCED
 
 
@@ -71,6 +74,7 @@ def test_only_the_settings_that_the_paper_compares_count(paper):
         ((2150, 2150, 3400, 7550, "50000+"), TOO_FEW),  # equal on the grid of evaluations
         ((2100, 2120, 3400, 7550, "50000+"), TOO_FEW),
         ((2100, 2200, 1400, 7550, "50000+"), NOT_REPRODUCED),
+        ((2100, 2200, 1900, 7550, "50000+"), TOO_FEW),  # a small fall between single runs
         ((2100, 2200, 3400, "50000+", "50000+"), TOO_FEW),
         ((2100, 2200, 3400, "50000+", 9000), NOT_REPRODUCED),
     ],
@@ -84,6 +88,8 @@ def test_a_rate_at_which_all_diverge_has_no_transition(paper):
     parts["learning_rate"].loc[4, "tau_status"] = "diverged"
     assert verdicts(paper, **parts)["learning_rate_limit"] == REPRODUCED
     assert verdicts(paper, **sweeps(rates=(1, 2, 3, 4, 5)))["learning_rate_limit"] == NOT_REPRODUCED
+    parts["learning_rate"].loc[4, ["tau_status", "loss_onset_status"]] = ["censored", "observed"]
+    assert verdicts(paper, **parts)["learning_rate_limit"] == TOO_FEW  # on its way at the end
     parts["learning_rate"] = parts["learning_rate"].iloc[:1]
     found = verdicts(paper, **parts)
     assert found["learning_rate_limit"] == found["learning_rate_monotone"] == NOT_RUN

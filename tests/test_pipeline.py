@@ -42,10 +42,9 @@ SMALL_MECHANISM = {
     **{"curvature_products": 20, "noise_batches": 8, "noise_batch_sizes": [4, 16]},
 }
 
-FIRST_OUTPUTS = [
-    *("data/maps", "data/networks", "data/conditions"),
-    *("data/datasets", "data/initial_weights"),
-]
+RESOLVED = ("data/maps", "data/networks", "data/conditions")
+
+FIRST_OUTPUTS = [*RESOLVED, "data/datasets", "data/initial_weights"]
 
 RUNS = [*(f"{name}-0" for name in SMALL["conditions"]), "transfer_base-0"]
 
@@ -94,7 +93,7 @@ def test_no_file_is_long():
             assert len(path.read_text().splitlines()) <= 400, path
 
 
-def make_workspace(folder):
+def make_workspace(folder, **changes):
     folder.mkdir(exist_ok=True)
     for source in SOURCES:
         target = folder / source
@@ -103,7 +102,7 @@ def make_workspace(folder):
             shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copyfile(ROOT / source, target)
-    values = {**read_yaml(ROOT / "params.yaml"), **SMALL}
+    values = {**read_yaml(ROOT / "params.yaml"), **SMALL, **changes}
     values["sweeps"]["fixed_size"]["dataset_sizes"] = [80]
     values["mechanism"] |= SMALL_MECHANISM
     write_yaml(folder / "params.yaml", values)
@@ -128,7 +127,7 @@ def call(folder, *command, check=True):
 
 
 def results(folder):
-    names = ("data/runs", "metrics", "plots", "report.md", "dvc.lock")
+    names = (*RESOLVED, "data/runs", "metrics", "plots", "report.md", "dvc.lock")
     files = [p for n in names for p in [folder / n, *(folder / n).rglob("*")] if p.is_file()]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 

@@ -63,6 +63,7 @@ def scaling():
     test["interval"] = [-0.02, 0.05]
     none = {"margin": 0.1, "level": 0.05, "equivalent": False}
     return {
+        "confidence": 0.95,
         "dataset_size": {
             **full,
             "censored": {"exponent": 1.22, "interval": [1.1, 1.35], "statement": ""},
@@ -81,12 +82,12 @@ def scaling():
 
 @pytest.fixture
 def effects():
-    ratio = {"k": 5, "value": 3.0, "n_seeds": 1, "n_left_out": 0}
+    ratio = {"condition": "k05", "k": 5, "value": 3.0, "n_seeds": 1, "n_left_out": 0}
     return {
         "batch_size": {"examples": {"largest_over_smallest_response": 1.8}},
         "learning_rate": {"steps": {}},
-        "direction_by_tau": [ratio, {**ratio, "k": 36}],
-        "direction_by_character_tau": [{"k": 5, "n_seeds": 0, "n_left_out": 1}],
+        "direction_by_tau": [ratio, {**ratio, "condition": "k36", "k": 36}],
+        "direction_by_character_tau": [{"condition": "k05", "k": 5, "n_seeds": 0, "n_left_out": 1}],
         "transfer_by_tau": [],
         "transfer_by_character_tau": [ratio],
     }
@@ -112,7 +113,8 @@ def test_summary_names_what_is_known_and_nothing_else(table, scaling, claims):
     json.dumps(summary, allow_nan=False)
     assert summary["runs"] == {"total": 4, "observed": 1, "censored": 1, "diverged": 1}
     assert summary["tau_base"] == 300
-    assert summary["dataset_size"]["exponent"] == 1.2
+    assert summary["dataset_size"]["exponent"] == 1.22  # with the run that had no transition
+    assert summary["dataset_size"]["runs_without_transition"] == 1
     assert summary["dataset_size"]["exponent_over_thresholds"] == pytest.approx(0.05)
     assert summary["fixed_size"]["1000"]["equivalent_to_0"]
     assert summary["fixed_size"]["1000"]["low"] == -0.02
@@ -136,8 +138,10 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     varied = {"lr": [1e-3, 1e-2], "batch_size": [64, 128], "label_noise": [0.0, 0.1]}
     sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], **varied)
     sweeps = dict.fromkeys(NOISE_SWEEPS, sweep)
-    arguments = (scaling, effects, claims, sweeps, mechanism(), summary, 0.1)
-    text = report(table, *arguments, "plots", DRAWN)
+    sweeps |= dict.fromkeys(("schedule", "initialisation"), table[:0])
+    arguments = (scaling, effects, claims, sweeps, mechanism(), summary)
+    text = report(table, *arguments, 0.1, "plots", DRAWN, {"base": 400})
+    assert "paper's τ" not in text
     assert "no transition in a run" in text
     assert "Of 5 claims of the paper: **reproduced** (2): exponent, batch size examples;" in text
     assert "P(A\\|B)" in text
@@ -150,7 +154,7 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
         assert (f"(plots/{name}.csv)" in text) == (name in DRAWN)
     assert "4 runs at scale 0.1" in text
     assert "1 did not within their step budget, 1 diverged" in text
-    assert "1.20 [1.10, 1.30]" in text
+    assert "power 1.22 [1.10, 1.35], with the 1 runs without a transition as bounds" in text
     assert "numbers are for scale 1" in text
     assert "nan" not in text
     assert "1.2 [1.1, 1.3] (a note)" in text
@@ -159,10 +163,19 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     assert "an end was censored" in text
     assert "the exponent is 1.220 [1.100, 1.350]" in text
     assert "Fewer than 3 seeds." in text
-    taus = dict(zip(run_lines(table)["run"], run_lines(table)["τ"], strict=True))
+    taus = dict(zip(run_lines(table, {})["run"], run_lines(table, {})["τ"], strict=True))
     assert taus == {
         "base-42": "300",
         "k36-42": "> 900",
         "k01-42": "undefined",
         "hot-42": "diverged",
     }
+
+
+def test_at_scale_1_the_papers_waiting_times_stand_beside_ours(table):
+    lines = run_lines(table, {"base": 400, "k36": 800}).set_index("run")
+    assert lines["paper's τ"].to_dict() == {
+        **{"base-42": "400", "k36-42": "800", "k01-42": "", "hot-42": ""}
+    }
+    assert lines["τ / paper's"].tolist().count("") == 3
+    assert lines.loc["base-42", "τ / paper's"] == "0.75"

@@ -72,6 +72,11 @@ def test_all_censored_is_a_statement():
     assert power_law_curve(table, "dataset_size", **FITTING).empty
 
 
+def test_few_conditions_are_said_to_make_a_bootstrap_too_narrow():
+    fit = power_law(runs(sizes=[1000, 2000, 4000, 8000], noise=0.1), "dataset_size", **FITTING)
+    assert fit.statement == "A bootstrap of 4 conditions is too narrow."
+
+
 def test_two_sizes_give_a_slope_without_interval():
     fit = power_law(runs(sizes=[1000, 2000], noise=0.1), "dataset_size", **FITTING)
     assert fit.exponent is not None

@@ -3,6 +3,8 @@
 import os
 import random
 import resource
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -42,12 +44,9 @@ def command(inputs, folder):
 
 def start_stage(inputs, folder, **options):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        command(inputs, folder),
-        **{"cwd": ROOT, "env": environment, "text": True},
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
-        **options,
-    )
+    usual = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    options = {**usual, **options}
+    return subprocess.Popen(command(inputs, folder), env=environment, text=True, **options)
 
 
 def run_stage(inputs, folder, **options):
@@ -137,11 +136,27 @@ def test_a_state_of_other_parameters_is_not_used(inputs, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("file", ["mbc/model.py", "stages/train.py"])
+def test_a_state_of_other_code_is_not_used(inputs, undisturbed, tmp_path, file):
+    code = tmp_path / "code"
+    for package in ("mbc", "stages"):
+        shutil.copytree(ROOT / package, code / package)
+    wait_for_state(tmp_path, start_stage(inputs, tmp_path, cwd=code))
+    with (code / file).open("a") as changed:
+        changed.write("# a change\n")
+    status, text = run_stage(inputs, tmp_path, cwd=code)
+    assert status == 0, text
+    assert "belongs to other parameters, data or code: it is not used." in text
+    assert "continuing" not in text
+    assert outputs(tmp_path) == undisturbed
+
+
 def test_a_second_process_is_refused(inputs, tmp_path):
     first = start_stage(inputs, tmp_path)
     lock = tmp_path / "state" / "run-0" / "log.txt"
     while not lock.exists():
         time.sleep(0.01)
+    first.send_signal(signal.SIGSTOP)  # or it may end before the second process has started
     status, text = run_stage(inputs, tmp_path)
     first.kill()
     first.communicate()

@@ -8,7 +8,15 @@ import torch
 
 from mbc import training
 from mbc.task import draw_map, sequences
-from mbc.training import Batches, Checkpoint, learning_rate, start, train
+from mbc.training import (
+    Batches,
+    Checkpoint,
+    batch_loss,
+    learning_rate,
+    start,
+    train,
+    training_tree,
+)
 from tests.conftest import initial
 
 CPU = torch.device("cpu")
@@ -168,6 +176,71 @@ def test_an_epoch_shows_every_example_once(make_condition):
     assert sorted(np.concatenate([batches.at(s)[0] for s in (3, 4, 5)])) == list(range(80))
     assert not np.array_equal(batches.at(3)[0], epoch[0])
     assert np.array_equal(batches.at(0)[0], epoch[0])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_label_noise_changes_targets_within_their_fibre(make_condition, noise):
+    condition = make_condition(label_noise=noise)
+    data = data_of(condition)
+    batch, targets = Batches(condition, data, seed=0).at(1)
+    assert np.array_equal(batch, Batches(make_condition(), data, seed=0).at(1)[0])
+    assert np.array_equal(targets // 4, batch // 4)
+    # drawn from all four of a fibre, about 8 of 32 are their own
+    assert 0 < (targets != batch).sum() < 32 if noise else np.array_equal(targets, batch)
+    _, answers = training_tree(data, batch, targets, CPU)
+    assert np.array_equal(answers.numpy(), data.tokens[targets, data.answer_start :])
+
+
+def test_training_loss_is_the_mean_over_the_examples_of_full_and_short_batches(
+    make_condition, run, monkeypatch
+):
+    losses, sizes = [], []
+
+    def recording(network, tree, answers):
+        loss = batch_loss(network, tree, answers)
+        losses.append(loss.item())
+        sizes.append(len(answers))
+        return loss
+
+    monkeypatch.setattr(training, "batch_loss", recording)
+    monkeypatch.setattr(training, "EVALUATION_SHARE", 1e9)
+    monkeypatch.setattr(training, "EVALUATIONS_PER_E_FOLD", 1)  # so evaluations are steps apart
+    history, _ = run(make_condition(max_steps=40, eval_every=10))
+    steps = history["step"].tolist()
+    both = 0
+    for before, row in zip([-1, *steps], history.to_dict("records")):
+        since = slice(before + 1, row["step"] + 1)  # the batch drawn at its own step is included
+        total = sum(loss * size for loss, size in zip(losses[since], sizes[since]))
+        assert row["training_loss"] == pytest.approx(total / sum(sizes[since]), rel=1e-6)
+        both += {16, 32} == set(sizes[since])
+    assert both > 3
+
+
+def test_the_optimiser_takes_every_step_at_its_learning_rate(make_condition):
+    condition = make_condition(schedule="cosine", warmup_steps=10, max_steps=30)
+    state = start(condition, initial(condition), CPU)
+    rates = []
+    state.optimizer.register_step_pre_hook(
+        lambda optimizer, *_: rates.extend(group["lr"] for group in optimizer.param_groups)
+    )
+    rows = [row.flat() for row in train(condition, data_of(condition), 0, state, CPU)]
+    assert rates == [learning_rate(condition, step) for step in range(30)]
+    assert all(row["lr"] == rates[row["step"]] for row in rows[:-1])
+
+
+def test_a_step_is_one_of_adamw(make_condition, run):
+    condition = make_condition(max_steps=1, weight_decay=0.1)
+    _, state = run(condition)
+    before = start(condition, initial(condition), CPU).network
+    data = data_of(condition)
+    batch_loss(
+        before, *training_tree(data, *Batches(condition, data, seed=0).at(0), CPU)
+    ).backward()
+    for name, weight in before.weights.items():
+        decayed = weight.detach() * (1 - 0.01 * 0.1)
+        # after one step both moments, corrected for their start, are those of the one gradient
+        expected = decayed - 0.01 * weight.grad / (weight.grad.abs() + 1e-8)
+        torch.testing.assert_close(state.network.weights[name].detach(), expected)
 
 
 def test_learning_rates(make_condition):

@@ -6,6 +6,8 @@ import pytest
 
 from mbc.settings import TransitionSettings
 from mbc.transitions import Moment, character_tau, measure, onset, plateau, waiting_time
+from stages import transitions
+from stages.files import read_json, write_json, write_yaml
 
 K = 10
 LOG_K = math.log(K)
@@ -135,3 +137,31 @@ def test_the_marginal_is_learned_before_z_is_used_or_not(settings, changes, expe
     table = history([1.0] * 10).assign(**{**known, **changes})
     table.loc[:1, ["joint_loss", "fibre_mass"]] = [14.0, K / 36]
     assert measure(table, K, settings).marginal == expected
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_a_run_whose_loss_was_never_finite_is_in_the_table(make_condition, params, tmp_path, k):
+    names = ["base", "forward_base", "transfer_base"]
+    for name in names:
+        direction = "forward" if name == "forward_base" else "backward"
+        condition = make_condition(k=k, n_b=40, direction=direction)
+        write_yaml(tmp_path / "conditions" / f"{name}.yaml", condition.model_dump())
+        folder = tmp_path / "runs" / f"{name}-0"
+        outcome = {"status": "diverged", "last_step": 2, "diverged_at": 1, "versions": {}}
+        write_json(folder / "outcome.json", outcome)
+        history([1.5]).assign(loss_character_2=3.6).to_csv(folder / "history.csv", index=False)
+    (folder / "history.csv").write_text("\n")  # as pandas writes a table without rows and columns
+    planned = {"conditions": dict.fromkeys(names[:2]), "transfers": ["base"], "seeds": [0]}
+    write_yaml(tmp_path / "params.yaml", {**planned, "transition": params["transition"]})
+    inputs = [tmp_path / name for name in ("params.yaml", "conditions", "runs")]
+    outputs = [tmp_path / name for name in ("runs.csv", "transitions.json")]
+    transitions.main(*map(str, [*inputs, *outputs]))
+    table = pd.read_csv(outputs[0]).set_index("run")
+    row, other = table.loc["transfer_base-0"], table.loc["base-0"]
+    statuses = [name for name in table if name.endswith("_status")]
+    assert row[statuses].tolist() == other[statuses].tolist()
+    assert row[["run_status", "character_tau_status"]].tolist() == ["diverged"] * 2
+    assert row["tau_status"] == ("undefined" if k == 1 else "diverged")
+    assert row["character_tau"] == 0
+    moment = read_json(outputs[1])["transfer_base-0"]["character_tau"]
+    assert moment == {"step": 0, "observed": False, "after": 0, "examples": 0}

@@ -1,0 +1,119 @@
+"""Which number answers which claim about direction, transfer and controls (section 5)."""
+
+from dataclasses import replace
+
+from mbc.claims import (
+    NO_RUNS,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    OTHER_SIZE,
+    REPRODUCED,
+    TOO_FEW,
+    Answer,
+    Measured,
+    share_of,
+)
+
+USED = 1.0
+"""A given string is used if shuffling it costs this many nats over the whole answer."""
+
+
+def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
+    """Return answers to the claims of section 5 by name.
+
+    Args:
+        paper: for each claim its section, words and number.
+        effects: the metrics of the other experiments.
+    """
+    answers = {}
+    for name, moment in (
+        ("forward_slower", "tau"),
+        ("forward_slower_by_character", "character_tau"),
+    ):
+        answers[name] = _slower(paper[name], effects[f"direction_by_{moment}"])
+    name = "forward_slower_by_character"
+    answers[name] = _by_use(answers[name], effects["forward_use"])
+    swept = [ratio["condition"] for ratio in effects["direction_by_tau"]]
+    # where several have one k, that of the sweep counts
+    transfers = sorted(effects["transfer_by_tau"], key=lambda ratio: ratio["condition"] in swept)
+    answers["transfer"] = _transfer(paper["transfer"]["compared"], transfers)
+    ends = [run for run in effects["linear"] if "final_ratio" in run]
+    limit = paper["linear"]["limit"]
+    answers["linear"] = share_of(
+        [run["final_ratio"] > 0.97 and run["largest_z_gap"] < limit for run in ends],
+        f"last candidate loss above 0.97 log k and no z-gap of {limit:g} nats at any evaluation",
+    )
+    note = "; ".join(
+        f"k = {run['k']}: {run['final_ratio']:.2f} log k, z-gap up to {run['largest_z_gap']:.2f}"
+        for run in ends
+    )
+    share, *rest = answers["linear"]
+    answers["linear"] = (replace(share, note=note), *rest)
+    return answers
+
+
+def _by_use(answer: Answer, forward_use: list[dict]) -> Answer:
+    """Leave a comparison open whose forward runs met the criterion without the given string.
+
+    Forward targets are n_b different strings: once their first characters are known the others
+    follow without A, so that the loss per character halves while A is not used at all.
+    """
+    ours, verdict, rule = answer
+    rule += f"; undecided if a forward run met it while shuffling A cost less than {USED:g} nat"
+    unused = [use for use in forward_use if use["gap"] < USED]
+    if not unused or verdict == NOT_RUN:
+        return ours, verdict, rule
+    gaps = ", ".join(f"{use['gap']:.2f}" for use in unused)
+    note = f"{ours.note}; forward runs met it before they used A (shuffled: {gaps} nats)"
+    return replace(ours, note=note), TOO_FEW, rule
+
+
+def _slower(paper: dict, ratios: list[dict]) -> Answer:
+    if not ratios:
+        return NO_RUNS
+    known = [ratio["value"] for ratio in ratios if "value" in ratio]
+    low, high = paper["low"], paper["high"]
+    rule = (
+        f"by the ratio at each k: reproduced if all lie within {low:g} and {high:g} widened by a "
+        "quarter, in its direction only if all are above 1, undecided if a run was censored"
+    )
+    ours = Measured(
+        sum(known) / len(known) if known else None,
+        n_runs=2 * sum(ratio["n_seeds"] for ratio in ratios),
+        note=_by_k(ratios),
+    )
+    if not known:
+        return ours, TOO_FEW, rule
+    if min(known) <= 1:
+        return ours, NOT_REPRODUCED, rule
+    if len(known) < len(ratios):
+        return ours, TOO_FEW, rule
+    inside = min(known) >= low / 1.25 and max(known) <= high * 1.25
+    return ours, REPRODUCED if inside else OTHER_SIZE, rule
+
+
+def _transfer(compared: list[int], ratios: list[dict]) -> Answer:
+    small, large = compared
+    rule = (
+        f"reproduced if the speed-up is above 1 at k = {large} and below 1 at k = {small}; in its "
+        f"direction only if it is larger at k = {large}"
+    )
+    if not ratios:
+        return NO_RUNS
+    by_k = {ratio["k"]: ratio.get("value") for ratio in ratios}
+    first, last = by_k.get(small), by_k.get(large)
+    ours = Measured(last, n_runs=2 * sum(r["n_seeds"] for r in ratios), note=_by_k(ratios))
+    if first is None or last is None:
+        return ours, TOO_FEW, rule
+    if first < 1 < last:
+        return ours, REPRODUCED, rule
+    return ours, OTHER_SIZE if first < last else NOT_REPRODUCED, rule
+
+
+def _by_k(ratios: list[dict]) -> str:
+    return ", ".join(
+        f"k = {ratio['k']}: {ratio['value']:.2f}"
+        if "value" in ratio
+        else f"k = {ratio['k']}: no transition in a run"
+        for ratio in ratios
+    )
