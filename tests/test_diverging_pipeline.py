@@ -43,7 +43,6 @@ def test_analyses_say_so_and_add_no_row(diverging):
     assert all(pd.read_csv(table).empty for table in tables)
 
 
-@pytest.mark.xfail(reason="loss_curves has no step above 0 to put on its axis", strict=True)
 def test_it_ends_with_a_report(diverging):
     call(diverging, "dvc", "repro")
     assert "transfer_base-0" in (diverging / "report.md").read_text()

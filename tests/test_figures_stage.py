@@ -64,9 +64,9 @@ def draw(params, tmp_path, monkeypatch):
             folder.mkdir(parents=True)
             history.to_csv(folder / "history.csv", index=False)
         run_table(rows).to_csv(tmp_path / "runs.csv", index=False)
-        scaling = {**params["scaling"], "confidence": 0.9}
-        write_yaml(tmp_path / "params.yaml", {**params, **values, "scaling": scaling})
-        write_json(tmp_path / "scaling.json", {"dataset_size": fit, "thresholds": {"0.5": fit}})
+        write_yaml(tmp_path / "params.yaml", {**params, **values})
+        results = {"confidence": 0.9, "dataset_size": fit, "thresholds": {"0.5": fit}}
+        write_json(tmp_path / "scaling.json", results)
         curve = pd.DataFrame(
             {"dataset_size": [5000, 20_000], "tau": [20, 80], "low": [10, 40], "high": [40, 160]}
         )

@@ -46,8 +46,14 @@ def begin(folder, *prefix, failing="nothing", lasting="nothing", **environment):
     kept |= {"PATH": f"{folder / 'bin'}{os.pathsep}{kept['PATH']}", "PYTHONPATH": str(ROOT)}
     kept |= {"FAILING": failing, "LASTING": lasting, **environment}
     command = [*prefix, sys.executable, "-m", "scripts.repro", "--jobs", "2"]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=folder, env=kept, stdout=pipe, stderr=pipe, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=kept, preexec_fn=heed_signals, **pipes)
+
+
+def heed_signals():
+    """Take back what the tests' own process may have been told to ignore, as in the background."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def calls(folder):
