@@ -6,14 +6,12 @@ import pandas as pd
 
 from mbc.checkpoints import PHASES
 from mbc.figures import (
-    DASHES,
-    MARKERS,
     Figure,
-    colours,
     legend_below,
     new_figure,
     panel_grid,
     plain_ticks,
+    styles,
     ticks_at_values,
 )
 
@@ -38,10 +36,11 @@ def curvature(table: pd.DataFrame) -> Figure:
     figure, axes = new_figure(panels=2)
     phases = [phase for phase in PHASES if phase in set(table["phase"])]
     runs = list(table["run"].unique())
-    for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
+    for index, (run, (colour, marker, dash)) in enumerate(
+        zip(runs, styles(len(runs)), strict=True)
+    ):
         of_run = table[table["run"] == run]
-        style = {"color": colour, "linestyle": DASHES[index % len(DASHES)]}
-        marker = MARKERS[index % len(MARKERS)]
+        style = {"color": colour, "linestyle": dash}
         axes[0].plot([], [], marker=marker, label=run, **style)  # line and mark in one legend entry
         shift = 0.08 * (index - (len(runs) - 1) / 2)
         for axis, end in zip(axes, ("largest", "smallest"), strict=True):
@@ -117,7 +116,9 @@ def gradient_noise(table: pd.DataFrame) -> Figure:
 
 def _noise_along(axis, table: pd.DataFrame, direction: str) -> None:
     runs = _run_names(table)
-    for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
+    for index, (run, (colour, marker, dash)) in enumerate(
+        zip(runs, styles(len(runs)), strict=True)
+    ):
         chosen = table[(table["run"] == run) & (table["direction"] == direction)]
         centre = chosen["share_over_isotropic"]
         axis.errorbar(
@@ -125,8 +126,8 @@ def _noise_along(axis, table: pd.DataFrame, direction: str) -> None:
             centre,
             yerr=[centre - chosen["low"], chosen["high"] - centre],
             color=colour,
-            linestyle=DASHES[index % len(DASHES)],
-            marker=MARKERS[index % len(MARKERS)],
+            linestyle=dash,
+            marker=marker,
             label=runs[run],
         )
     axis.axhline(1, color="0.5", linewidth=0.8, linestyle=":", label="noise without direction")

@@ -25,21 +25,23 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
         paper: for each claim its section, words and number.
         effects: the metrics of the other experiments.
     """
-    answers = {}
-    for name, moment in (
-        ("forward_slower", "tau"),
-        ("forward_slower_by_character", "character_tau"),
-    ):
-        answers[name] = _slower(paper[name], effects[f"direction_by_{moment}"])
-    name = "forward_slower_by_character"
-    answers[name] = _by_use(answers[name], effects["forward_use"])
+    by_character = _slower(
+        paper["forward_slower_by_character"], effects["direction_by_character_tau"]
+    )
     swept = [ratio["condition"] for ratio in effects["direction_by_tau"]]
     # where several have one k, that of the sweep counts
     transfers = sorted(effects["transfer_by_tau"], key=lambda ratio: ratio["condition"] in swept)
-    answers["transfer"] = _transfer(paper["transfer"]["compared"], transfers)
-    ends = [run for run in effects["linear"] if "final_ratio" in run]
-    limit = paper["linear"]["limit"]
-    answers["linear"] = share_of(
+    return {
+        "forward_slower": _slower(paper["forward_slower"], effects["direction_by_tau"]),
+        "forward_slower_by_character": _by_use(by_character, effects["forward_use"]),
+        "transfer": _transfer(paper["transfer"]["compared"], transfers),
+        "linear": _linear(paper["linear"]["limit"], effects["linear"]),
+    }
+
+
+def _linear(limit: float, runs: list[dict]) -> Answer:
+    ends = [run for run in runs if "final_ratio" in run]
+    ours, verdict, rule = share_of(
         [run["final_ratio"] > 0.97 and run["largest_z_gap"] < limit for run in ends],
         f"last candidate loss above 0.97 log k and no z-gap of {limit:g} nats at any evaluation",
     )
@@ -47,9 +49,7 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
         f"k = {run['k']}: {run['final_ratio']:.2f} log k, z-gap up to {run['largest_z_gap']:.2f}"
         for run in ends
     )
-    share, *rest = answers["linear"]
-    answers["linear"] = (replace(share, note=note), *rest)
-    return answers
+    return replace(ours, note=note), verdict, rule
 
 
 def _by_use(answer: Answer, forward_use: list[dict]) -> Answer:

@@ -4,7 +4,6 @@ import pandas as pd
 
 from mbc.figures import (
     DASHES,
-    MARKERS,
     Figure,
     colours,
     draw_legend,
@@ -87,10 +86,10 @@ def survival(curves: pd.DataFrame) -> Figure:
         of_sweep = curves[curves["sweep"] == sweep]
         start = of_sweep.loc[of_sweep["step"] > 0, "step"].min() / 2
         values = sorted(of_sweep["value"].unique())
-        for index, (value, colour) in enumerate(zip(values, colours(len(values)), strict=True)):
+        for index, (value, style) in enumerate(zip(values, styles(len(values)), strict=True)):
             curve = of_sweep[of_sweep["value"] == value]
             curve = curve.assign(step=curve["step"].clip(lower=start))  # a log axis has no step 0
-            _survival_curve(axis, curve, f"{value:g}", index, colour)
+            _survival_curve(axis, curve, f"{value:g}", index, style)
         ended = of_sweep[of_sweep["censored"] > 0]
         if not ended.empty:
             name = "run ended,\nno transition"
@@ -111,17 +110,18 @@ def survival(curves: pd.DataFrame) -> Figure:
     return figure
 
 
-def _survival_curve(axis, curve: pd.DataFrame, name: str, index: int, colour) -> None:
+def _survival_curve(axis, curve: pd.DataFrame, name: str, index: int, style: tuple) -> None:
     """Draw the curve of one value; later ones are thinner, so that those below them show."""
+    colour, marker, dash = style
     axis.step(
         curve["step"],
         curve["survival"],
         where="post",
         label=name,
         color=colour,
-        linestyle=DASHES[index % len(DASHES)],
+        linestyle=dash,
         linewidth=max(3.5 - 0.6 * index, 1),
-        marker=MARKERS[index % len(MARKERS)],
+        marker=marker,
         markersize=7,
         markevery=[bool(events) for events in curve["events"]],
     )

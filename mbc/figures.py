@@ -57,15 +57,15 @@ def loss_curves(table: pd.DataFrame) -> Figure:
     """
     figure, axis = new_figure()
     values = sorted(table["k"].unique())
-    for index, (k, colour) in enumerate(zip(values, colours(len(values)), strict=True)):
+    for k, (colour, marker, dash) in zip(values, styles(len(values)), strict=True):
         for number, (_, run) in enumerate(table[table["k"] == k].groupby("run")):
             run = run[run["step"] > 0]
             axis.plot(
                 run["step"],
                 run["candidate_loss"],
                 color=colour,
-                linestyle=DASHES[index % len(DASHES)],
-                marker=MARKERS[index % len(MARKERS)],
+                linestyle=dash,
+                marker=marker,
                 markersize=4,
                 markevery=0.12,  # evenly along the curve: long runs have a thousand evaluations
                 label=f"{k}" if number == 0 else None,

@@ -5,7 +5,7 @@ import pandas as pd
 from mbc.checkpoints import PHASES
 
 # matplotlib and seaborn by way of mbc.figures, which chooses the backend before they are imported
-from mbc.figures import DASHES, MARKERS, Figure, colours, legend_below, panel_grid, plt, sns
+from mbc.figures import Figure, legend_below, panel_grid, plt, sns, styles
 
 
 def heads(table: pd.DataFrame, ablation: str = "zero") -> Figure:
@@ -98,14 +98,14 @@ def attention_to_z(table: pd.DataFrame) -> Figure:
 
 def _attention_of_layer(axis: plt.Axes, of_layer: pd.DataFrame) -> None:
     heads = sorted(of_layer["head"].unique())
-    for index, (head, colour) in enumerate(zip(heads, colours(len(heads)), strict=True)):
+    for head, (colour, marker, dash) in zip(heads, styles(len(heads)), strict=True):
         line = of_layer[of_layer["head"] == head]
         axis.plot(
             line["fraction"],
             line["attention"],
             color=colour,
-            linestyle=DASHES[index % len(DASHES)],
-            marker=MARKERS[index % len(MARKERS)],
+            linestyle=dash,
+            marker=marker,
             markersize=4,
             label=f"head {head}",
         )

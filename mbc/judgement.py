@@ -14,7 +14,6 @@ from mbc.claims import (
     Answer,
     Claim,
     Measured,
-    judge_share,
     judge_size,
     mean_with_interval,
     share_of,
@@ -120,13 +119,14 @@ def _sharp(left: pd.DataFrame) -> Answer:
     took = left["end"].where(seen, left["last_step"]) - left["loss_onset"]
     sharp = took < left["loss_onset"]
     known = seen | ~sharp  # of an unfinished run it is known only that it was not sharp
-    answer = share_of(
+    ours, verdict, rule = share_of(
         sharp[known],
         "from 0.9 to 0.1 log k in fewer steps than up to 0.9 log k; of the runs that show it",
     )
     unknown = int((~known).sum())
-    note = f"{answer[0].note}; {unknown} ended before it was known" if unknown else answer[0].note
-    return replace(answer[0], note=note), *answer[1:]
+    if unknown:
+        ours = replace(ours, note=f"{ours.note}; {unknown} ended before it was known")
+    return ours, verdict, rule
 
 
 def _judge_height(height: Measured, paper: dict) -> tuple[str, str]:
@@ -146,14 +146,17 @@ def _strict_marginal(runs: pd.DataFrame, structured: pd.DataFrame) -> dict[str, 
         seen = (some["marginal_status"] == "observed") & (some["onset_status"] == "observed")
         return seen.tolist()
 
-    ours, verdict, rule = judge_share(learned(runs))
+    ours, verdict, rule = share_of(
+        learned(runs),
+        "at some evaluation before the onset, joint loss near log k, mass on the fibre and B-gap "
+        "large (transition.marginal_* in params.yaml)",
+    )
     control = learned(structured)
     note = f"{ours.note}; with structured fibres, where it is easy to learn, {sum(control)} of "
     ours = replace(ours, note=f"{note}{len(control)}")
-    rule = (
-        "at some evaluation before the onset, joint loss near log k, mass on the fibre and B-gap "
-        f"large (transition.marginal_* in params.yaml); {rule}; undecided if the criterion is not "
-        "met by half of the runs with structured fibres either, since then it may be too strict"
+    rule += (
+        "; undecided if the criterion is not met by half of the runs with structured fibres "
+        "either, since then it may be too strict"
     )
     if verdict == NOT_REPRODUCED and control and sum(control) < len(control) / 2:
         verdict = TOO_FEW
@@ -161,15 +164,18 @@ def _strict_marginal(runs: pd.DataFrame, structured: pd.DataFrame) -> dict[str, 
 
 
 def _waiting_time(paper: dict, table: pd.DataFrame, scale: float) -> Answer:
-    rule = "only at scale 1: reproduced within the paper's values at its several places, else by "
+    rule = (
+        "only at scale 1: reproduced within the paper's values at its several places, else by the "
+        "size"
+    )
     base = table[(table["condition"] == "base") & (table["tau_status"] == "observed")]
     if scale != 1 or base.empty:
-        return Measured(None, note="the paper's is for scale 1"), NOT_RUN, rule + "the size"
+        return Measured(None, note="the paper's is for scale 1"), NOT_RUN, rule
     note = "single run" if len(base) == 1 else ""
     ours = Measured(float(base["tau"].mean()), n_runs=len(base), note=note)
     if paper["low"] <= ours.value <= paper["high"]:
-        return ours, REPRODUCED, rule + "the size"
-    return ours, OTHER_SIZE, rule + "the size"
+        return ours, REPRODUCED, rule
+    return ours, OTHER_SIZE, rule
 
 
 def _scaling(paper: dict, runs: pd.DataFrame, scale: float, scaling: dict) -> dict[str, Answer]:

@@ -16,6 +16,7 @@ from mbc.claims import (
     Measured,
     judge_share,
     mean_with_interval,
+    share_of,
 )
 
 Tables = dict[str, pd.DataFrame]
@@ -47,9 +48,10 @@ def judge_mechanism(paper: dict, tables: Tables, sizes: pd.Series) -> dict[str, 
 
 
 def _half_tau(curves: pd.DataFrame, transitions: pd.DataFrame) -> Answer:
-    ours, verdict, rule = judge_share((at_fraction(curves, 0.5)["share_solved"] == 0).tolist())
+    unsolved = at_fraction(curves, 0.5)["share_solved"] == 0
+    ours, verdict, rule = share_of(unsolved, "no group at 80% or more")
     counts = [f"{row['run']}: {row['n_groups']} groups" for _, row in transitions.iterrows()]
-    return _noted(ours, counts), verdict, f"no group at 80% or more; {rule}"
+    return _noted(ours, counts), verdict, rule
 
 
 def _after_tau(paper: dict, curves: pd.DataFrame) -> Answer:
@@ -100,12 +102,12 @@ def _width(paper: dict, transitions: pd.DataFrame, curves: pd.DataFrame) -> Answ
 
 
 def _collective(transitions: pd.DataFrame) -> Answer:
-    rule = (
-        "width below that of groups that wait independently, without memory, equally long on "
-        "average (independent groups whose waits vary as little as the note says would do as well)"
-    )
     known = transitions.dropna(subset="collective")
-    ours, verdict, shared_rule = judge_share([bool(value) for value in known["collective"]])
+    ours, verdict, rule = share_of(
+        known["collective"],
+        "width below that of groups that wait independently, without memory, equally long on "
+        "average (independent groups whose waits vary as little as the note says would do as well)",
+    )
     notes = [
         f"{run['run']}: coefficient of variation {run['width_as_cv']:.2f}"
         for _, run in known.iterrows()
@@ -114,7 +116,7 @@ def _collective(transitions: pd.DataFrame) -> Answer:
     notes += [f"{run}: not finished" for run in unfinished]
     if unfinished and verdict == REPRODUCED:
         verdict = TOO_FEW
-    return _noted(ours, notes), verdict, f"{rule}; {shared_rule}"
+    return _noted(ours, notes), verdict, rule
 
 
 def _leading_head(leading: pd.DataFrame) -> Answer:
@@ -130,13 +132,12 @@ def _leading_head(leading: pd.DataFrame) -> Answer:
             else f"{run['run']}, {kind}: {run['verdict']}"
             for _, run in of_kind.iterrows()
         ]
-    ours, verdict, rule = judge_share(holds["zero"])
+    ours, verdict, rule = share_of(
+        holds["zero"], "one first-layer head raises the loss more than every other when zeroed at τ"
+    )
     if verdict == REPRODUCED and judge_share(holds["mean"])[1] != REPRODUCED:
         verdict = OTHER_SIZE
-    rule = (
-        f"one first-layer head raises the loss more than every other when zeroed at τ; {rule}; in "
-        "its direction only where setting heads to their mean does not show the same"
-    )
+    rule += "; in its direction only where setting heads to their mean does not show the same"
     return _noted(ours, names), verdict, rule
 
 
@@ -151,7 +152,7 @@ def _downward(curvatures: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
     Returns:
         Columns ``run``, ``largest`` and ``smallest`` (means of two samples), ``transferred``,
         ``along``: the curvature along the first sample's direction on the whole dataset, ``error``
-        of the products behind it.
+        of the products behind it, ``downward``: whether it is below 0 beyond that.
     """
     rows = []
     for run, of_run in curvatures[curvatures["phase"] == "plateau"].groupby("run"):
@@ -168,26 +169,26 @@ def _downward(curvatures: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
             }
         )
     columns = ["run", "largest", "smallest", "transferred", "along", "error"]
-    return pd.DataFrame(rows, columns=columns)
+    plateau = pd.DataFrame(rows, columns=columns)
+    return plateau.assign(downward=plateau["along"] < -plateau["error"])
 
 
 def _saddle(plateau: pd.DataFrame) -> Answer:
-    rule = (
-        "below 0 beyond the products' errors along the direction that one sample of examples "
-        "chose, on the whole dataset (the second sample stands for examples in neither); undecided "
-        "if only the sample itself curves downward"
-    )
-    holds = plateau["along"] < -plateau["error"]
-    open_ = ~holds & (plateau["smallest"] < -plateau["error"])
+    open_ = ~plateau["downward"] & (plateau["smallest"] < -plateau["error"])
     notes = [
         f"{run['run']}: {run['along']:.2g} (sample {run['smallest']:.2g}, others "
         f"{run['transferred']:.2g})"
         for _, run in plateau.iterrows()
     ]
-    ours, verdict, shared_rule = judge_share(holds.tolist())
+    ours, verdict, rule = share_of(
+        plateau["downward"],
+        "below 0 beyond the products' errors along the direction that one sample of examples "
+        "chose, on the whole dataset (the second sample stands for examples in neither); undecided "
+        "if only the sample itself curves downward",
+    )
     if verdict != REPRODUCED and open_.any():
         verdict = TOO_FEW
-    return _noted(ours, notes), verdict, f"{rule}; {shared_rule}"
+    return _noted(ours, notes), verdict, rule
 
 
 def _anisotropy(paper: dict, plateau: pd.DataFrame) -> Answer:
@@ -200,9 +201,7 @@ def _anisotropy(paper: dict, plateau: pd.DataFrame) -> Answer:
     if plateau.empty:
         return Measured(None), NOT_RUN, rule
     least = plateau["largest"] / plateau["smallest"].abs()
-    most = (plateau["largest"] / -plateau["along"]).where(
-        plateau["along"] < -plateau["error"], math.inf
-    )
+    most = (plateau["largest"] / -plateau["along"]).where(plateau["downward"], math.inf)
     notes = [
         f"{run}: {low:.3g} to {high:.3g}" if math.isfinite(high) else f"{run}: {low:.3g} or more"
         for run, low, high in zip(plateau["run"], least, most, strict=True)
@@ -218,7 +217,7 @@ def _anisotropy(paper: dict, plateau: pd.DataFrame) -> Answer:
 
 def _noise_alignment(shares: pd.DataFrame) -> Answer:
     """Judge at each run's largest batch size: the share along the largest against the smallest."""
-    rule = (
+    criterion = (
         "the share of the noise along the largest eigenvalue's direction is above that of noise "
         "without direction, and above that along the smallest eigenvalue's, by their intervals; in "
         "its direction only unless the three largest hold more than half of the noise in most runs"
@@ -235,10 +234,10 @@ def _noise_alignment(shares: pd.DataFrame) -> Answer:
             f"{bottom['share_over_isotropic']:.2g} times the isotropic share, three largest "
             f"{upper:.1%} of all"
         )
-    ours, verdict, shared_rule = judge_share(holds)
+    ours, verdict, rule = share_of(holds, criterion)
     if verdict == REPRODUCED and sum(most) <= len(most) / 2:
         verdict = OTHER_SIZE
-    return _noted(ours, notes), verdict, f"{rule}; {shared_rule}"
+    return _noted(ours, notes), verdict, rule
 
 
 def _coherence(paper: dict, turns: pd.DataFrame) -> Answer:

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from mbc.figures import DASHES, MARKERS, Figure, colours, legend_below, panel_grid, plt
+from mbc.figures import Figure, legend_below, panel_grid, plt, styles
 
 GROUP_CURVES = {
     "mean_accuracy": ("mean accuracy", "0.6", "-", None),
@@ -56,16 +56,17 @@ def displacement(table: pd.DataFrame) -> Figure:
     """
     figure, axes = _panels(table)
     components = list(table["component"].unique())
-    shades = colours(len(components))
     for axis, (k, of_k) in zip(axes, table.groupby("k"), strict=True):
-        for index, (component, colour) in enumerate(zip(components, shades, strict=True)):
+        for index, (component, (colour, marker, dash)) in enumerate(
+            zip(components, styles(len(components)), strict=True)
+        ):
             chosen = of_k[of_k["component"] == component].sort_values("fraction")
-            style = {"color": colour, "linestyle": DASHES[index % len(DASHES)]}
+            style = {"color": colour, "linestyle": dash}
             for number, (_, run) in enumerate(chosen.groupby("run")):
                 axis.plot(
                     run["fraction"],
                     run["cosine"],
-                    marker=MARKERS[index % len(MARKERS)],
+                    marker=marker,
                     markersize=3,
                     linewidth=2 if index == 0 else 1,
                     label=component if number == 0 else None,

@@ -241,7 +241,8 @@ def _opening(table: pd.DataFrame, scaling: dict, claims: dict, summary: dict, sc
             "Step budgets and warm-up are scaled, too. The paper's numbers are for scale 1; at "
             "another scale sizes may differ for that alone."
         )
-    lines += _exponent(scaling["dataset_size"], claims.get("exponent", {}))
+    statement = scaling["dataset_size"]["statement"]
+    lines += _exponent(summary["dataset_size"], statement, claims.get("exponent", {}))
     plateau = summary["plateau"]
     if plateau["ratio_mean"] is not None:
         lines.append(
@@ -253,26 +254,23 @@ def _opening(table: pd.DataFrame, scaling: dict, claims: dict, summary: dict, sc
     return " ".join(lines)
 
 
-def _exponent(law: dict, claim: dict) -> list[str]:
-    """Return a sentence on the exponent, of the fit that counts the runs without a transition."""
-    beside = f" The paper: {claim['paper']:.2f}." if "paper" in claim else ""
-    if law["n_left_out"]:
-        censored = law["censored"]
-        if "exponent" not in censored:
-            return [f"The exponent of D is not known: {law['statement']}"]
-        low, high = censored.get("interval", (None, None))
-        interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
-        return [
-            f"The waiting time grows as D to the power {censored['exponent']:.2f}{interval}, "
-            f"with the {law['n_left_out']} runs without a transition as bounds.{beside}"
-        ]
-    if "bootstrap_interval" not in law:
+def _exponent(summary: dict, statement: str, claim: dict) -> list[str]:
+    """Return a sentence on the exponent, of the fit that counts the runs without a transition.
+
+    Args:
+        summary: of the dataset-size sweep, from `mbc.summary.summarise`.
+        statement: what the fit cannot tell.
+        claim: the judged claim about the exponent.
+    """
+    exponent, low, without = (summary[k] for k in ("exponent", "low", "runs_without_transition"))
+    if exponent is None and without:
+        return [f"The exponent of D is not known: {statement}"]
+    if exponent is None or (low is None and not without):
         return []
-    low, high = law["bootstrap_interval"]
-    return [
-        f"The waiting time grows as D to the power {law['exponent']:.2f} "
-        f"[{low:.2f}, {high:.2f}].{beside}"
-    ]
+    interval = "" if low is None else f" [{low:.2f}, {summary['high']:.2f}]"
+    bounds = f", with the {without} runs without a transition as bounds" if without else ""
+    beside = f" The paper: {claim['paper']:.2f}." if "paper" in claim else ""
+    return [f"The waiting time grows as D to the power {exponent:.2f}{interval}{bounds}.{beside}"]
 
 
 def _verdicts(claims: dict) -> str:

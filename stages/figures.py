@@ -61,11 +61,7 @@ def _with_tau(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scaling_figures(
-    plots: Path,
-    runs: dict,
-    scaling: dict,
-    curve: pd.DataFrame,
-    runs_folder: str,
+    plots: Path, runs: dict, scaling: dict, curve: pd.DataFrame, runs_folder: str
 ) -> None:
     by_size, fixed = runs["dataset_size"], runs["fixed_size"]
     curves = _histories(by_size, runs_folder)[["run", "k", "step", "candidate_loss"]]

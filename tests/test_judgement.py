@@ -140,9 +140,8 @@ def test_the_strict_marginal_is_reproduced_where_it_was_learned(paper):
     claim = judged(paper, pd.concat([learned, control]))["marginal_first_strict"]
     assert claim.verdict == REPRODUCED
     assert "with structured fibres, where it is easy to learn, 0 of 1" in claim.ours.note
-    never = pd.concat(
-        [table(), control], ignore_index=True
-    )  # not even where it is easy: the criterion may be wrong
+    # not even where it is easy: the criterion may be wrong
+    never = pd.concat([table(), control], ignore_index=True)
     assert judged(paper, never)["marginal_first_strict"].verdict == TOO_FEW
     never.loc[never["fibre"] == "structured", "marginal_status"] = "observed"
     assert judged(paper, never)["marginal_first_strict"].verdict == NOT_REPRODUCED
