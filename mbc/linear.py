@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from mbc.model import Segment, Weights
+from mbc.products import linear
 from mbc.task import SELECTOR_LENGTH, VOCABULARY_SIZE, generator
 
 
@@ -74,6 +75,6 @@ def _answer_logits(weights: Weights, paths: Tensor, answer_start: int) -> Tensor
     inputs = torch.cat([paths[:, 1 : z_start - 1], paths[:, z_start : answer_start - 1]], dim=1)
     embedded = torch.nn.functional.embedding(inputs, weights["embed.weight"]).flatten(1)
     embedded = embedded.to(weights["first.weight"].dtype)
-    hidden = torch.nn.functional.linear(embedded, weights["first.weight"], weights["first.bias"])
-    logits = torch.nn.functional.linear(hidden, weights["second.weight"], weights["second.bias"])
+    hidden = linear(embedded, weights["first.weight"], weights["first.bias"])
+    logits = linear(hidden, weights["second.weight"], weights["second.bias"])
     return logits.to(weights["embed.weight"].dtype).unflatten(1, (-1, VOCABULARY_SIZE))

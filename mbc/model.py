@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mbc.products import linear
+
 Weights = dict[str, Tensor]
 EditHeads = Callable[[int, Tensor, Tensor], Tensor]
 """Function of layer, the heads' outputs [tokens, heads, d_head] and the tokens' positions [tokens]
@@ -80,7 +82,7 @@ def tree_logits(
         hidden = hidden + _linear(weights, f"{name}.attn.o", mixed)
         inner = _linear(weights, f"{name}.mlp.fc_in", _layer_norm(weights, f"{name}.ln2", hidden))
         hidden = hidden + _linear(weights, f"{name}.mlp.fc_out", F.gelu(inner))
-    logits = _layer_norm(weights, "ln_out", hidden) @ weights["head.weight"].T
+    logits = linear(_layer_norm(weights, "ln_out", hidden), weights["head.weight"])
     return _split(logits, [(*segment.tokens.shape[:2], segment.asked) for segment in tree])
 
 
@@ -103,7 +105,7 @@ def _layer_norm(weights: Weights, name: str, hidden: Tensor) -> Tensor:
 
 def _linear(weights: Weights, name: str, hidden: Tensor) -> Tensor:
     weight = weights[f"{name}.weight"]
-    return F.linear(hidden.to(weight.dtype), weight, weights[f"{name}.bias"])
+    return linear(hidden.to(weight.dtype), weight, weights[f"{name}.bias"])
 
 
 def _split(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:

@@ -2,17 +2,11 @@
 
 import re
 
-from pydantic import BaseModel
-
 from mbc.conditions import BASE_KEYS, NETWORK_KEYS, Condition, parse
 from mbc.settings import (
     TRANSFER_PREFIX,
     MechanismSettings,
-    ScalingSettings,
     Settings,
-    Sweep,
-    Sweeps,
-    TransitionSettings,
     check_settings,
     with_checkpoints,
 )
@@ -33,7 +27,6 @@ def resolve_parameters(params: dict) -> tuple[dict[str, Condition], dict[str, Co
     Raises:
         ValueError: one sentence that names the parameter, its value and what is allowed.
     """
-    _check_sections(params)
     settings = check_settings({key: params[key] for key in params if key not in BASE_KEYS})
     _check_lists(settings)
     base = {key: params[key] for key in BASE_KEYS if key in params}
@@ -132,30 +125,6 @@ def check_analyses(
                 f"mechanism.noise_batch_sizes is {settings.noise_batch_sizes}: at least one must "
                 f"be at most half of the {size} examples of conditions.{name}{_after(scale)}."
             )
-
-
-def _check_sections(params: dict) -> None:
-    """Refuse a bad value inside a section by its full name; `check_settings` names the section."""
-    sections = {
-        "transition": TransitionSettings,
-        "scaling": ScalingSettings,
-        "mechanism": MechanismSettings,
-    }
-    for name in filter(params.__contains__, sections):
-        _check_section(sections[name], params[name], name)
-    sweeps = params.get("sweeps", {})
-    for name in Sweeps.model_fields:
-        if isinstance(sweeps, dict) and name in sweeps:
-            _check_section(Sweep, sweeps[name], f"sweeps.{name}")
-    if "sweeps" in params:
-        _check_section(Sweeps, sweeps, "sweeps")
-
-
-def _check_section(section: type[BaseModel], values: dict, where: str) -> None:
-    if not isinstance(values, dict):
-        known = ", ".join(section.model_fields)
-        raise ValueError(f"{where} is {values!r}: expected a mapping with the parameters {known}.")
-    parse(section, values, where)
 
 
 def _check_lists(settings: Settings) -> None:

@@ -222,4 +222,25 @@ def check_settings(values: dict) -> Settings:
     unknown = [key for key in values if key not in Settings.model_fields]
     if unknown:
         raise ValueError(f"{unknown[0]} is not a parameter; known are {', '.join(known)}.")
+    for name in filter(values.__contains__, _SECTIONS):
+        _check_section(_SECTIONS[name], values[name], name)
     return parse(Settings, values)
+
+
+_SECTIONS: dict[str, type[_Section]] = {
+    "sweeps": Sweeps,
+    "transition": TransitionSettings,
+    "scaling": ScalingSettings,
+    "mechanism": MechanismSettings,
+}
+
+
+def _check_section(section: type[_Section], values: dict, where: str) -> None:
+    """Refuse a bad value inside a section by its full name, which `parse` of the whole loses."""
+    if not isinstance(values, dict):
+        known = ", ".join(section.model_fields)
+        raise ValueError(f"{where} is {values!r}: expected a mapping with the parameters {known}.")
+    for name, field in section.model_fields.items():
+        if field.annotation is Sweep and name in values:
+            _check_section(Sweep, values[name], f"{where}.{name}")
+    parse(section, values, where)

@@ -28,7 +28,7 @@ Status = Literal["training", "transition_passed", "step_budget_spent", "diverged
 STOP_FRACTION = 0.5
 """A run counts as past its transition when its loss is below this fraction of the plateau's."""
 
-EVALUATION_SHARE = 0.07
+EVALUATION_SHARE = 0.05
 """Evaluations may cost this share of a training, a training step counted as three passes."""
 
 EVALUATIONS_PER_E_FOLD = 20

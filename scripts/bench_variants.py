@@ -11,11 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformer_lens.model_bridge import TransformerBridge
 
-from mbc.bridge import build_model, named_weights
+from mbc.attention import bridge_with
 from mbc.conditions import BASE_KEYS, NETWORK_KEYS, Condition, parse
 from mbc.evaluation import draw_sample, sample_size
 from mbc.initialisation import initial_weights
 from mbc.model import Weights
+from mbc.products import linear
 from mbc.task import VOCABULARY_SIZE, Sequences, draw_map, layout, sequences
 from mbc.training import (
     EVALUATION_SHARE,
@@ -105,16 +106,11 @@ def examples_of(condition: Condition) -> Sequences:
 
 def plain_model(condition: Condition) -> TransformerBridge:
     """Return the TransformerLens model of a condition, freshly initialised."""
-    return build_model(
-        n_layers=condition.n_layers,
-        d_model=condition.d_model,
-        n_heads=condition.n_heads,
-        d_mlp=condition.d_mlp,
-        n_positions=layout(condition.direction, condition.fibre).n_positions,
-        initialisation=condition.initialisation,
-        seed=SEED,
-        device=CPU,
-    )
+    return bridge_with(condition, _initial_weights(condition))
+
+
+def _initial_weights(condition: Condition) -> Weights:
+    return initial_weights(**condition.model_dump(include=set(NETWORK_KEYS)), seed=SEED)
 
 
 def plain_losses(
@@ -160,7 +156,7 @@ def largest_difference(condition: Condition, data: Sequences, n_steps: int) -> f
     Both start from the same weights and take ``n_steps`` steps on the same batches.
     """
     bridge = plain_model(condition)
-    ours = our_losses(named_weights(bridge), condition, data, n_steps)
+    ours = our_losses(_initial_weights(condition), condition, data, n_steps)
     plain = [loss.item() for loss in islice(plain_losses(bridge, condition, data), n_steps)]
     return max(abs(b / a - 1) for a, b in zip(plain, ours, strict=True))
 
@@ -214,7 +210,8 @@ class Variant:
             precision = "float32" if name == OURS else "bfloat16"
             self._set_up_ours(condition.model_copy(update={"precision": precision}), data)
         else:
-            self._steps = _multiply(products_of(name, condition, data))
+            multiply = _multiply_by_linear if name == OUR_PRODUCTS else _multiply_plainly
+            self._steps = multiply(products_of(name, condition, data))
 
     def warm_up(self) -> None:
         """Take a first step, which sets memory aside."""
@@ -240,7 +237,7 @@ class Variant:
         # checkpoints show every step; without the limits no run ends during the measurement
         followed = {"checkpoint_every": 1, "max_steps": 10**9, "stop_after": 1e9}
         condition = condition.model_copy(update=followed)
-        weights = initial_weights(**condition.model_dump(include=set(NETWORK_KEYS)), seed=SEED)
+        weights = _initial_weights(condition)
         sample = draw_sample(data, sample_size(data, condition.eval_examples), SEED, CPU)
         affordable = 3 * EVALUATION_SHARE * tree_sizes(condition, data)[0] / sample.n_tokens
         self._evaluations_per_step = min(1 / condition.eval_every, affordable)
@@ -261,12 +258,28 @@ def _our_steps(condition: Condition, data: Sequences, state: RunState) -> Iterat
             evaluated = False
 
 
-def _multiply(products: list[Product]) -> Iterator[bool]:
-    """Compute all products each time, into memory that is there; yield False: no evaluation."""
-    arrays = [
+def _arrays(products: list[Product]) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Return inputs, weight and gradient of each product."""
+    return [
         (torch.ones(p.rows, p.inner), torch.ones(p.columns, p.inner), torch.ones(p.rows, p.columns))
         for p in products
     ]
+
+
+def _multiply_by_linear(products: list[Product]) -> Iterator[bool]:
+    """Compute all products each time, as our network does; yield False: no evaluation."""
+    arrays = _arrays(products)
+    while True:
+        for inputs, weight, gradient in arrays:
+            linear(inputs, weight)
+            linear(gradient, weight.T)
+            linear(gradient.T, inputs.T)
+        yield False
+
+
+def _multiply_plainly(products: list[Product]) -> Iterator[bool]:
+    """The same by PyTorch's usual product, into memory that is there."""
+    arrays = _arrays(products)
     results = [tuple(torch.empty_like(array) for array in group) for group in arrays]
     while True:
         for (inputs, weight, gradient), (to_inputs, to_weight, outputs) in zip(
