@@ -181,6 +181,7 @@ def report(
         _direction_table(effects),
         "## Inside the followed runs",
         mechanism_lines(mechanism).to_markdown(index=False),
+        *_not_looked_into(table),
         *_figures([name for name, _, _ in FIGURES if name not in MAIN_FIGURES], plots, drawn),
         "## Runs",
         "Moments in steps. `>` marks a censored moment: not seen, and known not to have come by "
@@ -188,6 +189,14 @@ def report(
         run_lines(table, paper_times if scale == 1 else {}).to_markdown(index=False),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _not_looked_into(table: pd.DataFrame) -> list[str]:
+    """Return a sentence on the followed runs that diverged, if there are any."""
+    lost = table[(table["checkpoint_every"] > 0) & (table["run_status"] == "diverged")]
+    if lost.empty:
+        return []
+    return [f"Not looked into, because they diverged: {', '.join(lost['run'])}."]
 
 
 def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
@@ -211,10 +220,14 @@ def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
                 "onset": moment_text(run, "onset"),
                 "loss onset": moment_text(run, "loss_onset"),
                 "plateau / log k": "" if pd.isna(plateau) else f"{plateau:.3f}",
-                "ended": f"{run['run_status'].replace('_', ' ')} at {run['last_step']}",
+                "ended": f"{run['run_status'].replace('_', ' ')} at {_end(run)}",
             }
         )
     return pd.DataFrame(rows)
+
+
+def _end(run: pd.Series) -> int:
+    return run["diverged_at"] if run["run_status"] == "diverged" else run["last_step"]
 
 
 def _paper_time(run: pd.Series, paper_times: dict[str, int]) -> dict[str, str]:

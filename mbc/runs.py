@@ -18,7 +18,7 @@ MOMENTS = (
 RANDOM_WEIGHTS = "random weights"
 
 WHOLE_NUMBERS = dict.fromkeys(
-    (*MOMENTS, "tau_after", "tau_examples", "width", "last_step"), "Int64"
+    (*MOMENTS, "tau_after", "tau_examples", "width", "last_step", "diverged_at"), "Int64"
 )
 
 
@@ -63,6 +63,9 @@ def planned_runs(
 def run_row(run: PlannedRun, condition: Condition, outcome: dict, transition: Transition) -> dict:
     """Return a run as a row of the table.
 
+    ``diverged_at`` is the step of its first loss that was not finite; ``last_step``, at which that
+    was noticed, may be later.
+
     Each moment has a column with its step (the last step seen, if it is censored) and one with its
     status: ``observed``, ``censored``, or ``undefined`` (k = 1), then without a step. Moments of a
     run that diverged are ``diverged``: they were not reached before the loss stopped being finite.
@@ -77,6 +80,7 @@ def run_row(run: PlannedRun, condition: Condition, outcome: dict, transition: Tr
         "log_k": math.log(condition.k),
         "run_status": outcome["status"],
         "last_step": outcome["last_step"],
+        "diverged_at": outcome.get("diverged_at"),
     }
     diverged = outcome["status"] == "diverged"
     for name in MOMENTS:

@@ -45,4 +45,8 @@ def test_analyses_say_so_and_add_no_row(diverging):
 
 def test_it_ends_with_a_report(diverging):
     call(diverging, "dvc", "repro")
-    assert "transfer_base-0" in (diverging / "report.md").read_text()
+    report = (diverging / "report.md").read_text()
+    assert "Not looked into, because they diverged: base-0." in report
+    ended = pd.read_csv(diverging / "metrics" / "runs.csv").set_index("run")["diverged_at"]
+    assert f"diverged at {ended['base-0']:.0f}" in report
+    assert "transfer_base-0" in report

@@ -51,15 +51,14 @@ def draw(params, tmp_path, monkeypatch):
         onset=ONSET, tau=TAU, *, base=None, history=HISTORY, outcome="transition_passed", fit=NO_FIT
     ):
         values = {**{key: params[key] for key in BASE_KEYS}, **(base or {})}
+        ended = {"status": outcome, "last_step": 20}
         rows = []
         for name, changes in CONDITIONS.items():
             condition = Condition(**{**values, **changes})
             planned = PlannedRun(name, 0, RANDOM_WEIGHTS, "train")
             found = {**dict.fromkeys(MOMENTS, onset), "tau": tau}
             transition = Transition(**found) if condition.k > 1 else Transition()
-            rows.append(
-                run_row(planned, condition, {"status": outcome, "last_step": 20}, transition)
-            )
+            rows.append(run_row(planned, condition, ended, transition))
             folder = tmp_path / "runs" / planned.name
             folder.mkdir(parents=True)
             history.to_csv(folder / "history.csv", index=False)

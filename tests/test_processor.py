@@ -1,5 +1,8 @@
+import os
 import subprocess
 import sys
+
+import pytest
 
 SCRIPT = """
 import platform, resource
@@ -25,3 +28,14 @@ print("done")
 def test_a_process_that_is_set_up_computes_equally_and_keeps_its_memory():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.parametrize(("given", "threads"), [(None, 1), ("2", 2)])
+def test_one_thread_computes_unless_the_environment_says_otherwise(given, threads):
+    script = "import torch; from stages.processor import set_up; set_up()\n"
+    script += f"assert torch.get_num_threads() == {threads}, torch.get_num_threads()"
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    if given:
+        environment["OMP_NUM_THREADS"] = given
+    command = [sys.executable, "-c", script]
+    subprocess.run(command, env=environment, check=True)

@@ -36,6 +36,8 @@ def table():
                 "dataset_size": 100 * k,
                 "run_status": "transition_passed",
                 "last_step": 900,
+                "diverged_at": None,
+                "checkpoint_every": 0,
                 "plateau_ratio": 1.01 if step else None,
                 "plateau_z_gap": 0.01 if step else None,
                 "plateau_peak_ratio": 1.1 if step else None,
@@ -170,6 +172,13 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
         "k01-42": "undefined",
         "hot-42": "diverged",
     }
+
+
+def test_a_diverged_run_ends_at_its_first_loss_that_was_not_finite(table):
+    table.loc[table["run"] == "hot-42", ["run_status", "diverged_at"]] = "diverged", 861
+    ended = run_lines(table, {}).set_index("run")["ended"]
+    assert ended["hot-42"] == "diverged at 861"
+    assert ended["base-42"] == "transition passed at 900"
 
 
 def test_at_scale_1_the_papers_waiting_times_stand_beside_ours(table):

@@ -48,9 +48,10 @@ def test_statuses(row):
     assert (observed["tau_after"], observed["tau_examples"]) == (450, 64_000)
     censored = row("base", tau=Moment(1000, False, 1000, 128_000))
     assert (censored["tau"], censored["tau_status"]) == (1000, "censored")
-    diverged = {"status": "diverged", "last_step": 70}
+    diverged = {"status": "diverged", "last_step": 70, "diverged_at": 61}
     lost = row("base", tau=Moment(50, False, 50, 6400), outcome=diverged)
     assert lost["tau_status"] == "diverged"
+    assert lost["diverged_at"] == 61
     early = row("base", tau=Moment(50, True, 40, 6400), outcome=diverged)
     assert early["tau_status"] == "observed"
     unambiguous = row("base", tau=None, k=1)
