@@ -68,6 +68,7 @@ class Claim:
         section: where the paper says it.
         claim: what it says.
         paper: the paper's number; None if it gives none.
+        paper_range: the two ends of its own interval or spread; None if it gives none.
         ours: our number.
         verdict: one of `VERDICTS`.
         rule: how the verdict follows from the numbers.
@@ -77,6 +78,7 @@ class Claim:
     section: str
     claim: str
     paper: float | None
+    paper_range: tuple[float, float] | None
     ours: Measured
     verdict: str
     rule: str

@@ -16,20 +16,28 @@ def differences(claims: dict) -> pd.DataFrame:
         claims: the judged claims by name.
 
     Returns:
-        Columns ``claim``, ``paper``, ``ours`` and ``ours / paper``; the last is empty where a ratio
-        means nothing, because one of the two is not above 0.
+        Columns ``claim``, ``paper``, ``ours`` and ``ours / paper``, as text. Where the paper gives
+        a range alone the ratio is to its nearer end. It is empty where it means nothing, because
+        one of the two numbers is not above 0.
     """
     rows = []
     for claim in claims.values():
-        paper, ours = claim.get("paper"), claim["ours"].get("value")
-        if claim["verdict"] not in (OTHER_SIZE, NOT_REPRODUCED) or paper is None or ours is None:
+        span, ours = claim.get("paper_range"), claim["ours"].get("value")
+        paper = claim.get("paper")
+        if claim["verdict"] not in (OTHER_SIZE, NOT_REPRODUCED) or ours is None:
             continue
+        if paper is None and span is None:
+            continue
+        if paper is None:
+            paper, said = min(span, key=lambda end: abs(end - ours)), f"{span[0]:g} to {span[1]:g}"
+        else:
+            said = f"{paper:.3g}"
         bound = BOUNDS[claim["ours"].get("bound")]
         ratio = f"{bound}{ours / paper:.2g}" if min(ours, paper) > 0 else ""
         rows.append(
             {
                 "claim": claim["claim"],
-                **{"paper": f"{paper:.3g}", "ours": f"{bound}{ours:.3g}", "ours / paper": ratio},
+                **{"paper": said, "ours": f"{bound}{ours:.3g}", "ours / paper": ratio},
             }
         )
     return pd.DataFrame(rows, columns=["claim", "paper", "ours", "ours / paper"])
@@ -40,9 +48,11 @@ CONTROLS = ("schedule", "initialisation")
 
 
 def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dict) -> pd.DataFrame:
-    """Return how far the base condition's waiting time moves with what the paper leaves open.
+    """Return how far three numbers move with what the paper leaves open.
 
-    A reason is ruled out if varying it moves the number by less than what is to be explained.
+    They are the base condition's waiting time, the lead of its onset over its loss onset, as a
+    share of the latter, and the exponent of the dataset size. A reason is ruled out if varying it
+    moves the number by less than what is to be explained.
 
     Args:
         table: the table of runs.
@@ -52,7 +62,8 @@ def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dic
     Returns:
         A row for each variation of schedule, initialisation, seed and definition that is in the
         table; columns ``varied``, ``number``, ``as defined``, ``varied to`` and ``ratio``, the
-        numbers as text.
+        numbers as text. The ratio is empty where it means nothing, and a lead where an onset was
+        not reached.
     """
     scratch = table[table["start_from"] == RANDOM_WEIGHTS]
     base = scratch[scratch["condition"] == "base"]
@@ -60,35 +71,47 @@ def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dic
         return pd.DataFrame()
     by_seed = {run["seed"]: run for _, run in base.iterrows()}
     first, *others = by_seed.values()
-    rows = []
-    for what in CONTROLS:
-        for _, run in sweeps[what].iterrows():
-            if run["condition"] != "base" and run["seed"] in by_seed:
-                same_seed = by_seed[run["seed"]]
-                rows.append(_row(f"{what} ({run['run']})", same_seed, run, "tau"))
-    rows += [_row(f"seed ({run['run']})", first, run, "tau") for run in others]
-    rows.append(_row("definition (loss per character)", first, first, "character_tau"))
+    compared = [
+        (f"{what} ({run['run']})", by_seed[run["seed"]], run)
+        for what in CONTROLS
+        for _, run in sweeps[what].iterrows()
+        if run["condition"] != "base" and run["seed"] in by_seed
+    ]
+    compared += [(f"seed ({run['run']})", first, run) for run in others]
+    rows = [_times(varied, of, run, "tau") for varied, of, run in compared]
+    rows.append(_times("definition (loss per character)", first, first, "character_tau"))
+    rows += [_leads(varied, of, run, "lead_fraction") for varied, of, run in compared]
+    of_answer = "definition (z-gap of the whole answer)"
+    rows.append(_leads(of_answer, first, first, "lead_fraction_string"))
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
     usual = scaling["dataset_size"].get("exponent")
     if exponents and usual:
-        for end in (min(exponents), max(exponents)):
-            rows.append(
-                {
-                    **{"varied": "definition (threshold)", "number": "exponent of D"},
-                    **{"as defined": f"{usual:.2f}", "varied to": f"{end:.2f}"},
-                    "ratio": f"{end / usual:.2f}",
-                }
+        rows += [
+            _row(
+                "definition (threshold)", "exponent of D", f"{usual:.2f}", f"{end:.2f}", end / usual
             )
+            for end in (min(exponents), max(exponents))
+        ]
     return pd.DataFrame(rows)
 
 
-def _row(varied: str, base: pd.Series, run: pd.Series, moment: str) -> dict[str, str]:
+def _times(varied: str, base: pd.Series, run: pd.Series, moment: str) -> dict[str, str]:
     """Return a moment of a run beside the waiting time of the base run."""
-    statuses = {base["tau_status"], run[f"{moment}_status"]}
+    seen = {base["tau_status"], run[f"{moment}_status"]} == {"observed"}
+    ratio = run[moment] / base["tau"] if seen else None
+    return _row(varied, "τ of base", moment_text(base, "tau"), moment_text(run, moment), ratio)
+
+
+def _leads(varied: str, base: pd.Series, run: pd.Series, lead: str) -> dict[str, str]:
+    """Return a lead of a run beside that of the base run."""
+    usual, other = base["lead_fraction"], run[lead]
+    texts = ["" if pd.isna(value) else f"{value:.2f}" for value in (usual, other)]
+    ratio = other / usual if usual > 0 and other > 0 else None
+    return _row(varied, "lead of base", *texts, ratio)
+
+
+def _row(varied: str, number: str, usual: str, other: str, ratio: float | None) -> dict[str, str]:
     return {
-        "varied": varied,
-        "number": "τ of base",
-        "as defined": moment_text(base, "tau"),
-        "varied to": moment_text(run, moment),
-        "ratio": f"{run[moment] / base['tau']:.2f}" if statuses == {"observed"} else "",
+        **{"varied": varied, "number": number, "as defined": usual, "varied to": other},
+        "ratio": "" if ratio is None else f"{ratio:.2f}",
     }

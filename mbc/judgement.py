@@ -71,6 +71,7 @@ def judge_all(
             entry["section"],
             entry["claim"],
             entry.get("value"),
+            (entry["low"], entry["high"]) if "low" in entry else None,
             *answers.get(name, NO_RUNS),
         )
         for name, entry in paper.items()

@@ -317,9 +317,10 @@ def _differences(
     differ, varied = differences(claims), ruled_out(table, sweeps, scaling)
     return "\n\n".join(
         [
-            "Claims with a number that ours does not confirm:",
+            "Claims with a number that ours does not confirm; the ratio is to the paper's number, "
+            "or to the nearer end of its range:",
             differ.to_markdown(index=False),
-            "What we varied of that which the paper leaves open, and how far two of our numbers "
+            "What we varied of that which the paper leaves open, and how far three of our numbers "
             "moved. A difference larger than that has another reason. For ratios and for claims "
             "on what goes on inside a run the record has no such variation:",
             varied.to_markdown(index=False),

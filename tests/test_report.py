@@ -43,6 +43,7 @@ def table():
                 "plateau_peak_ratio": 1.1 if step else None,
                 "plateau_fibre_mass": k / 36,
                 "lead_fraction": 0.5 if status == "observed" else None,
+                "lead_fraction_string": 0.6,
                 **dict.fromkeys(moments, step),
                 **{f"{m}_status": status for m in moments},
             }
