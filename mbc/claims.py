@@ -42,6 +42,7 @@ class Measured:
         note: what else must be said.
         bound: whether the true number is at least, or at most, the value, because runs were
             censored; None if it is an estimate.
+        is_share: whether it is the share of runs in which something holds.
     """
 
     value: float | None
@@ -50,6 +51,7 @@ class Measured:
     n_runs: int = 0
     note: str = ""
     bound: Literal["at least", "at most"] | None = None
+    is_share: bool = False
 
 
 Answer = tuple[Measured, str, str]
@@ -67,6 +69,9 @@ class Claim:
         name: key in the data file of the paper's values.
         section: where the paper says it.
         claim: what it says.
+        added: whether it is not the paper's own, but another reading of one of its claims, or a
+            test that it proposes.
+        remark: what must be known to compare with it; empty if nothing.
         paper: the paper's number; None if it gives none.
         paper_range: the two ends of its own interval or spread; None if it gives none.
         ours: our number.
@@ -77,6 +82,8 @@ class Claim:
     name: str
     section: str
     claim: str
+    added: bool
+    remark: str
     paper: float | None
     paper_range: tuple[float, float] | None
     ours: Measured
@@ -153,7 +160,7 @@ def judge_share(holds: list[bool]) -> tuple[Measured, str, str]:
     share = sum(holds) / n
     interval = stats.binomtest(sum(holds), n).proportion_ci(method="exact")
     note = "single run" if n == 1 else f"{sum(holds)} of {n} runs"
-    ours = Measured(share, float(interval.low), float(interval.high), n, note)
+    ours = Measured(share, float(interval.low), float(interval.high), n, note, is_share=True)
     if share >= NEEDED_SHARE:
         return ours, REPRODUCED, rule
     return ours, OTHER_SIZE if share > 0.5 else NOT_REPRODUCED, rule

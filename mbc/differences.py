@@ -16,9 +16,9 @@ def differences(claims: dict) -> pd.DataFrame:
         claims: the judged claims by name.
 
     Returns:
-        Columns ``claim``, ``paper``, ``ours`` and ``ours / paper``, as text. Where the paper gives
-        a range alone the ratio is to its nearer end. It is empty where it means nothing, because
-        one of the two numbers is not above 0.
+        Columns ``claim``, ``paper``, ``ours``, ``ours / paper`` and ``remark``, as text. Where the
+        paper gives a range alone the ratio is to its nearer end. It is empty where it means
+        nothing, because one of the two numbers is not above 0.
     """
     rows = []
     for claim in claims.values():
@@ -38,9 +38,10 @@ def differences(claims: dict) -> pd.DataFrame:
             {
                 "claim": claim["claim"],
                 **{"paper": said, "ours": f"{bound}{ours:.3g}", "ours / paper": ratio},
+                "remark": claim["remark"],
             }
         )
-    return pd.DataFrame(rows, columns=["claim", "paper", "ours", "ours / paper"])
+    return pd.DataFrame(rows, columns=["claim", "paper", "ours", "ours / paper", "remark"])
 
 
 CONTROLS = ("schedule", "initialisation")

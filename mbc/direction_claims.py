@@ -29,12 +29,16 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
         paper["forward_slower_by_character"], effects["direction_by_character_tau"]
     )
     swept = [ratio["condition"] for ratio in effects["direction_by_tau"]]
-    # where several have one k, that of the sweep counts
-    transfers = sorted(effects["transfer_by_tau"], key=lambda ratio: ratio["condition"] in swept)
+
+    def by_k(key: str) -> list[dict]:  # where several have one k, that of the sweep counts
+        return sorted(effects[key], key=lambda ratio: ratio["condition"] in swept)
+
+    compared = paper["transfer"]["compared"]
     return {
         "forward_slower": _slower(paper["forward_slower"], effects["direction_by_tau"]),
         "forward_slower_by_character": _by_use(by_character, effects["forward_use"]),
-        "transfer": _transfer(paper["transfer"]["compared"], transfers),
+        "transfer": _transfer(compared, by_k("transfer_by_tau")),
+        "transfer_by_character": _transfer(compared, by_k("transfer_by_character_tau")),
         "linear": _linear(paper["linear"]["limit"], effects["linear"]),
     }
 

@@ -44,6 +44,7 @@ CASCADE = {
     "onset": "z-gap of the first character",
     "onset_string": "z-gap of the whole answer",
     "loss_onset": "candidate loss below 0.9 log k",
+    "loss_onset_character": "first character's loss below 0.9 log k",
     "tau": "waiting time τ",
 }
 """Moments of the cascade, in the paper's order, and their names in the figure."""
@@ -56,6 +57,7 @@ def cascade(runs: pd.DataFrame) -> Figure:
         runs: columns k and, for each of `CASCADE`, the moment and its status.
     """
     figure, axis = new_figure()
+    figure.set_figheight(5.8)
     for (moment, name), (colour, marker, dash) in zip(
         CASCADE.items(), styles(len(CASCADE)), strict=True
     ):
@@ -67,7 +69,7 @@ def cascade(runs: pd.DataFrame) -> Figure:
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="step")
     ticks_at_values(axis, runs["k"])
     plain_ticks(axis.yaxis)
-    draw_legend(axis, fontsize="small")
+    legend_below(figure, columns=1)  # nowhere within would it hide nothing
     return figure
 
 

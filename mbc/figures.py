@@ -34,6 +34,9 @@ ANATOMY_PANELS = {
     "gaps of the whole\nanswer (nats)": ["z_gap_string", "b_gap_string"],
 }
 
+MOMENT_SHADES = ["0.7", "0.45", "0.7", "0.45"]
+"""Greys of the moments in the anatomy, in turn."""
+
 GAP_NAMES = {
     "z_gap": "z-gap of the first character",
     "b_gap": "B-gap of the first character",
@@ -85,7 +88,8 @@ def waiting_times(
     """Draw tau against dataset size with the fitted power law and its band (Figure 4).
 
     Args:
-        runs: columns dataset_size, tau, tau_status.
+        runs: columns dataset_size, tau, tau_status, and paper_tau: the paper's waiting time, which
+            may be missing.
         curve: columns dataset_size, tau, low, high; may be empty.
         exponent_text: legend entry of the curve.
         confidence: coverage of the band, such as 0.95.
@@ -96,6 +100,10 @@ def waiting_times(
         axis.fill_between(curve["dataset_size"], curve["low"], curve["high"], **band)
         axis.plot(curve["dataset_size"], curve["tau"], color="0.3", label=exponent_text)
     draw_waiting_times(axis, runs, "dataset_size")
+    papers = runs.dropna(subset="paper_tau").drop_duplicates("dataset_size")
+    if not papers.empty:
+        hollow = {"marker": "s", "facecolors": "none", "edgecolors": "0.5", "zorder": 2}
+        axis.scatter(papers["dataset_size"], papers["paper_tau"], label="the paper's run", **hollow)
     axis.set(
         xscale="log",
         yscale="log",
@@ -152,7 +160,7 @@ def threshold_exponents(table: pd.DataFrame, confidence: float) -> Figure:
 
 
 def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
-    """Draw all that a history holds of one run on one time axis.
+    """Draw all that a history holds of one run on one time axis, linear as the paper tells it.
 
     Args:
         history: rows of one run's history.
@@ -177,12 +185,11 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
         if len(columns) > 1:
             axis.legend(fontsize="x-small", loc="center left")
         for index, (name, step) in enumerate(sorted(moments.items(), key=lambda one: one[1])):
-            style = DASHES[::-1][index % len(DASHES)]
-            axis.axvline(step, color="0.5", linewidth=0.8, linestyle=style)
+            style = {"linestyle": DASHES[::-1][index % len(DASHES)], "linewidth": 1.2}
+            line = axis.axvline(step, color=MOMENT_SHADES[index % len(MOMENT_SHADES)], **style)
             if axis is axes[0]:
-                above = (0, 3 + 15 * (index % 3))  # points; of three neighbours none share a height
-                place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-                axis.annotate(name, (step, 1), above, ha="center", **place)
+                line.set_label(name)
+    draw_legend(axes[0], fontsize="x-small", loc="lower left")
     for axis, value, name in (
         (axes[0], math.log(k), "log k"),
         (axes[1], math.log(36), "log 36"),
@@ -192,8 +199,8 @@ def anatomy(history: pd.DataFrame, k: int, moments: dict[str, float]) -> Figure:
     for axis in axes:  # after the references, which lie within the limits
         axis.set_ylim(bottom=0)
     axes[2].set_ylim(top=1)
-    axes[-1].set(xscale="log", xlabel="step")
-    plain_ticks(axes[-1].xaxis)
+    axes[-1].set_xlabel("step")
+    axes[-1].xaxis.set_major_formatter("{x:,.0f}")
     return figure
 
 

@@ -10,10 +10,12 @@ from mbc.claims import (
     NOT_RUN,
     OTHER_SIZE,
     REPRODUCED,
+    TOLERANCE,
     TOO_FEW,
     Answer,
     Claim,
     Measured,
+    judge_share,
     judge_size,
     mean_with_interval,
     share_of,
@@ -61,6 +63,7 @@ def judge_all(
         **_scaling(paper, finished, scale, scaling),
         **judge_noise(paper, sweeps),
         **_cascade(paper, finished),
+        "b_used_first": _b_first(finished),
         **judge_directions(paper, effects),
         **judge_mechanism(paper, inside, table.set_index("run")["dataset_size"]),
         "waiting_time": _waiting_time(paper["waiting_time"], table, scale),
@@ -70,6 +73,8 @@ def judge_all(
             name,
             entry["section"],
             entry["claim"],
+            entry.get("added", False),
+            entry.get("remark", ""),
             entry.get("value"),
             (entry["low"], entry["high"]) if "low" in entry else None,
             *answers.get(name, NO_RUNS),
@@ -115,18 +120,25 @@ def _plateau(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
 
 
 def _sharp(left: pd.DataFrame) -> Answer:
-    """Judge runs that have left log k; some end before it is known how long that takes."""
+    """Judge runs that have left log k; some end before it is known how long that takes.
+
+    Of those that are not sharp it is known sooner than of those that are, so that the share among
+    the known ones says little: the verdict has to be the same however the others would end.
+    """
     seen = left["end_status"] == "observed"
     took = left["end"].where(seen, left["last_step"]) - left["loss_onset"]
     sharp = took < left["loss_onset"]
     known = seen | ~sharp  # of an unfinished run it is known only that it was not sharp
+    unknown = int((~known).sum())
     ours, verdict, rule = share_of(
         sharp[known],
         "from 0.9 to 0.1 log k in fewer steps than up to 0.9 log k; of the runs that show it",
     )
-    unknown = int((~known).sum())
+    rule += "; undecided if the others could change the verdict"
     if unknown:
         ours = replace(ours, note=f"{ours.note}; {unknown} ended before it was known")
+        extremes = [judge_share([*sharp[known], *[value] * unknown])[1] for value in (False, True)]
+        verdict = verdict if set(extremes) == {verdict} else TOO_FEW
     return ours, verdict, rule
 
 
@@ -251,8 +263,11 @@ def _independence(fit: dict, where: str) -> Answer:
 def _thresholds(allowed: float, scaling: dict) -> Answer:
     fits = scaling["thresholds"].values()
     exponents = [fit["exponent"] for fit in fits if "exponent" in fit]
-    rule = f"reproduced if the largest exponent is less than {allowed:g} above the smallest, "
-    rule += "undecided if a run had no transition by some threshold"
+    rule = (
+        f"reproduced if the largest exponent is less than {allowed:g} above the smallest, not "
+        f"reproduced if it is {TOLERANCE:.0%} more than that, else undecided, and also if a run "
+        "had no transition by some threshold"
+    )
     if len(exponents) < 2:
         return Measured(None), TOO_FEW, rule
     left_out = max(fit["n_left_out"] for fit in fits)
@@ -261,7 +276,9 @@ def _thresholds(allowed: float, scaling: dict) -> Answer:
     ours = Measured(moved, n_runs=scaling["dataset_size"]["n_runs"], note=note)
     if left_out:
         return ours, TOO_FEW, rule
-    return ours, REPRODUCED if moved < allowed else NOT_REPRODUCED, rule
+    if moved < allowed:
+        return ours, REPRODUCED, rule
+    return ours, NOT_REPRODUCED if moved > allowed * (1 + TOLERANCE) else TOO_FEW, rule
 
 
 def _seed_variation(paper: dict, runs: pd.DataFrame) -> Answer:
@@ -278,33 +295,75 @@ def _seed_variation(paper: dict, runs: pd.DataFrame) -> Answer:
     return ours, REPRODUCED if inside else OTHER_SIZE, rule
 
 
+CASCADE = {
+    "": ("onset", "loss_onset"),
+    "_string": ("onset_string", "loss_onset"),
+    "_character": ("onset", "loss_onset_character"),
+}
+"""Readings of the cascade: the onset and the loss onset that each compares, by the end of the
+claim's name."""
+
+
 def _cascade(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
-    reached = runs[runs["loss_onset_status"] == "observed"]
     answers = {}
-    for suffix in ("", "_string"):
-        onset, lead = f"onset{suffix}", f"lead_fraction{suffix}"
-        seen = reached[f"{onset}_status"] == "observed"
-        before = seen & (reached[onset] < reached["loss_onset"])
-        later = reached[onset] >= reached["loss_onset"]  # of a censored onset: certainly later
+    for suffix, (onset, loss_onset) in CASCADE.items():
+        known = _known_order(runs, onset, loss_onset)
         answers[f"onset_before_loss{suffix}"] = share_of(
-            before[seen | later], "of the runs whose loss has an onset"
+            known["seen"] & ((known["onset"] < known["loss_onset"]) | ~known["left"]),
+            "of the runs that show which of the two comes first",
         )
-        answers[lead] = _lead(paper[lead], reached.assign(onset=reached[onset], seen=seen))
+        answers[f"lead_fraction{suffix}"] = _lead(paper[f"lead_fraction{suffix}"], known)
     return answers
 
 
-def _lead(paper: dict, reached: pd.DataFrame) -> Answer:
+def _known_order(runs: pd.DataFrame, onset: str, loss_onset: str) -> pd.DataFrame:
+    """Return the runs in which it is known which of two moments comes first.
+
+    Returns:
+        Columns ``condition``; ``onset``, ``loss_onset``: the moments, of a censored one the last
+        step known to be before it; ``seen`` and ``left``: whether they were observed.
+    """
+    order = pd.DataFrame(
+        {
+            "condition": runs["condition"],
+            "onset": runs[onset],
+            "loss_onset": runs[loss_onset],
+            "seen": runs[f"{onset}_status"] == "observed",
+            "left": runs[f"{loss_onset}_status"] == "observed",
+        }
+    )
+    later = order["left"] & (order["onset"] >= order["loss_onset"])  # also if it was not reached
+    return order[order["seen"] | later]
+
+
+def _lead(paper: dict, known: pd.DataFrame) -> Answer:
     """Judge the mean lead.
 
     An onset that a run did not reach, later than its loss onset, counts with the run's end: without
-    it the latest onsets would be missing from the mean.
+    it the latest onsets would be missing from the mean. So does a loss onset that it did not reach,
+    and then the mean is a bound.
     """
-    counted = reached[reached["seen"] | (reached["onset"] >= reached["loss_onset"])]
-    leads = (counted["loss_onset"] - counted["onset"]) / counted["loss_onset"].clip(lower=1)
-    ours = mean_with_interval(leads.groupby(counted["condition"]).mean(), len(counted))
-    late = int((~counted["seen"]).sum())
-    if late:
-        note = f"{late} of {len(counted)} runs ended before the onset and count with their end"
-        ours = replace(ours, note=note)
+    leads = (known["loss_onset"] - known["onset"]) / known["loss_onset"].clip(lower=1)
+    ours = mean_with_interval(leads.groupby(known["condition"]).mean(), len(known))
+    late, staying = int((~known["seen"]).sum()), int((~known["left"]).sum())
+    notes = [
+        f"{n} of {len(known)} runs ended before the {moment} and count with their end"
+        for n, moment in ((late, "onset"), (staying, "loss onset"))
+        if n
+    ]
+    ours = replace(ours, note="; ".join(notes))
+    if staying:
+        ours = replace(ours, low=None, high=None, bound=None if late else "at least")
+        if late:
+            return ours, TOO_FEW, judge_size(ours, paper, 0.0)[1]
     verdict, rule = judge_size(ours, paper, 0.0)
     return ours, verdict, rule
+
+
+def _b_first(runs: pd.DataFrame) -> Answer:
+    known = _known_order(runs, "onset_b_string", "onset_string")
+    return share_of(
+        known["seen"] & ((known["onset"] < known["loss_onset"]) | ~known["left"]),
+        "B-gap of the whole answer above transition.onset_gap before its z-gap is; of the runs "
+        "that show which comes first",
+    )

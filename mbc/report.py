@@ -8,14 +8,15 @@ from mbc.claims import VERDICTS
 from mbc.differences import BOUNDS, differences, ruled_out
 from mbc.fits_report import fit_table, noise_tables
 from mbc.mechanism_report import mechanism_lines
-from mbc.runs import moment_text
+from mbc.runs_report import not_looked_into, run_lines
 
 FIGURES = (
     (
         "waiting_time",
         "Waiting time against dataset size (Figure 4)",
         "Each point is a run of the dataset-size sweep: k varies, n_b does not. "
-        "The line is the power law fitted by least squares, the band its bootstrap interval.",
+        "The line is the power law fitted by least squares, the band its bootstrap interval; at "
+        "scale 1 the waiting times that the paper's author released stand beside it.",
     ),
     (
         "anatomy",
@@ -23,7 +24,7 @@ FIGURES = (
         "The base run. The candidate loss stands at log k almost at once, because it ranks the "
         "right answer among k others of the same fibre; the losses by character, over the whole "
         "alphabet, and the mass on the fibre's first characters say what has been learned of the "
-        "marginal. Vertical lines: onset, loss onset, waiting time.",
+        "marginal.",
     ),
     (
         "loss_curves",
@@ -34,7 +35,8 @@ FIGURES = (
         "cascade",
         "Cascade (Figure 3a)",
         "When the z-gap of the first character and of the whole answer passes its threshold, when "
-        "the candidate loss leaves log k, and the waiting time. Hollow: not reached.",
+        "the candidate loss and the first character's leave log k, and the waiting time. Hollow: "
+        "not reached.",
     ),
     ("fixed_size", "Waiting time at fixed dataset size (Figure 5)", "k varies, and n_b = D / k."),
     (
@@ -77,7 +79,8 @@ FIGURES = (
         "groups",
         "Groups (Table 6)",
         "A group is a base string with its k selectors; it is solved when 80% of them are. Dotted: "
-        "the share that would be solved if the items of a group were learned independently.",
+        "the share that would be solved if the items of a group were learned independently: where "
+        "the curves meet, groups are solved item by item.",
     ),
     (
         "heads",
@@ -123,12 +126,12 @@ FIGURES = (
 
 TERMS = (
     "The *fibre* of a base string B are its k targets, one for each selector z. The *candidate "
-    "loss* ranks the right target among the k of the fibre; at log k, the *plateau*, the "
-    "network finds all equally likely. The *waiting time* τ is the first step with a candidate "
-    "loss below half of log k, the *loss onset* that below 0.9 log k. The *z-gap* is the rise "
-    "in loss when z is shuffled (of the first character, or of the whole answer), the *B-gap* "
-    "that when B is; the *onset* is when the z-gap begins to stay above its threshold. D is the "
-    "number of examples. A moment is *censored* if the run ended before it."
+    "loss* ranks the right target among the k of the fibre; at log k, the *plateau*, the network "
+    "finds all equally likely, and above it wrong ones likelier. The *waiting time* τ is the "
+    "first step with a candidate loss below half of log k, the *loss onset* that below 0.9 log k."
+    " The *z-gap* is the rise in loss when z is shuffled (of the first character, or of the whole"
+    " answer), the *B-gap* that when B is; the *onset* is when the z-gap begins to stay above its"
+    " threshold. D is the number of examples. A moment is *censored* if the run ended before it."
 )
 
 MAIN_FIGURES = ("waiting_time", "anatomy", "cascade", "groups")
@@ -165,7 +168,7 @@ def report(
     """
     parts = [
         "# Marginals before conditionals: what the runs say",
-        _opening(table, scaling, claims, summary, scale),
+        _opening(table, scaling, claims, summary, scale, sweeps["dataset_size"]),
         _verdicts(claims),
         TERMS,
         "## The paper's claims",
@@ -181,7 +184,7 @@ def report(
         _direction_table(effects),
         "## Inside the followed runs",
         mechanism_lines(mechanism).to_markdown(index=False),
-        *_not_looked_into(table),
+        *not_looked_into(table),
         *_figures([name for name, _, _ in FIGURES if name not in MAIN_FIGURES], plots, drawn),
         "## Runs",
         "Moments in steps. `>` marks a censored moment: not seen, and known not to have come by "
@@ -191,55 +194,14 @@ def report(
     return "\n\n".join(parts) + "\n"
 
 
-def _not_looked_into(table: pd.DataFrame) -> list[str]:
-    """Return a sentence on the followed runs that diverged, if there are any."""
-    lost = table[(table["checkpoint_every"] > 0) & (table["run_status"] == "diverged")]
-    if lost.empty:
-        return []
-    return [f"Not looked into, because they diverged: {', '.join(lost['run'])}."]
-
-
-def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
-    """Return the table of runs as short texts for people, a row a run.
-
-    Args:
-        table: the table of runs.
-        paper_times: waiting times to compare with, by condition; without any there is no column.
-    """
-    rows = []
-    for _, run in table.iterrows():
-        plateau = run["plateau_ratio"]
-        rows.append(
-            {
-                "run": run["run"],
-                "k": run["k"],
-                "n_b": run["n_b"],
-                "D": run["dataset_size"],
-                "τ": moment_text(run, "tau"),
-                **_paper_time(run, paper_times),
-                "onset": moment_text(run, "onset"),
-                "loss onset": moment_text(run, "loss_onset"),
-                "plateau / log k": "" if pd.isna(plateau) else f"{plateau:.3f}",
-                "ended": f"{run['run_status'].replace('_', ' ')} at {_end(run)}",
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _end(run: pd.Series) -> int:
-    return run["diverged_at"] if run["run_status"] == "diverged" else run["last_step"]
-
-
-def _paper_time(run: pd.Series, paper_times: dict[str, int]) -> dict[str, str]:
-    if not paper_times:
-        return {}
-    time = paper_times.get(run["condition"])
-    compared = time is not None and run["tau_status"] == "observed"
-    ratio = f"{run['tau'] / time:.2f}" if compared else ""
-    return {"paper's τ": "" if time is None else str(time), "τ / paper's": ratio}
-
-
-def _opening(table: pd.DataFrame, scaling: dict, claims: dict, summary: dict, scale: float) -> str:
+def _opening(
+    table: pd.DataFrame,
+    scaling: dict,
+    claims: dict,
+    summary: dict,
+    scale: float,
+    by_size: pd.DataFrame,
+) -> str:
     runs = summary["runs"]
     undefined = runs["total"] - runs["observed"] - runs["censored"] - runs["diverged"]
     lines = [
@@ -264,7 +226,31 @@ def _opening(table: pd.DataFrame, scaling: dict, claims: dict, summary: dict, sc
             f"{plateau['fibre_mass_over_chance']:.2f} times chance; later on the plateau the loss "
             f"climbs to {plateau['peak_ratio_mean']:.2f} log k."
         )
-    return " ".join(lines)
+    first = summary["first_character_at_tau_base"]
+    if first is not None:
+        lines.append(
+            f"At τ the loss of the answer's first character is still {first:.2f} log 36 in the "
+            "base condition"
+            + (
+                ": what falls first is the loss of the later ones, given it."
+                if first > 0.9
+                else "."
+            )
+        )
+    return " ".join([*lines, *_gradual(by_size)])
+
+
+def _gradual(by_size: pd.DataFrame) -> list[str]:
+    """Return a sentence on how long the fall takes at the smallest and at the largest D."""
+    seen = by_size[by_size["tau_status"] == "observed"]
+    share = ((seen["tau"] - seen["loss_onset"]) / seen["tau"]).groupby(seen["dataset_size"]).mean()
+    if len(share) < 2:
+        return []
+    (small, first), (large, last) = share.iloc[[0, -1]].items()
+    return [
+        f"The fall from 0.9 to 0.5 log k takes {first:.0%} of τ at D = {small:,} and {last:.0%} at "
+        f"D = {large:,}."
+    ]
 
 
 def _exponent(summary: dict, statement: str, claim: dict) -> list[str]:
@@ -287,19 +273,28 @@ def _exponent(summary: dict, statement: str, claim: dict) -> list[str]:
 
 
 def _verdicts(claims: dict) -> str:
-    """Return one sentence for each verdict that some claim has."""
-    named = {
-        verdict: [_title(name) for name, c in claims.items() if c["verdict"] == verdict]
-        for verdict in VERDICTS
-    }
-    told = [f"**{v}** ({len(n)}): {', '.join(n)}" for v, n in named.items() if n]
-    return f"Of {len(claims)} claims of the paper: {'; '.join(told)}."
+    """Return one sentence for each verdict that some claim has, the paper's own claims first."""
+    parts = []
+    for added, whose in ((False, "claims of the paper"), (True, "other readings and tests")):
+        chosen = {name: c["verdict"] for name, c in claims.items() if c["added"] == added}
+        named = {
+            verdict: [_title(name) for name, given in chosen.items() if given == verdict]
+            for verdict in VERDICTS
+        }
+        told = [f"**{v}** ({len(n)}): {', '.join(n)}" for v, n in named.items() if n]
+        if told:
+            parts.append(f"Of {len(chosen)} {whose}: {'; '.join(told)}.")
+    return "\n\n".join(parts)
 
 
 def _title(name: str) -> str:
     """Return the key of a claim as words, such as ``lead fraction (whole answer)``."""
-    words = name.removesuffix("_string").replace("_", " ").replace("z gap", "z-gap")
-    return f"{words} (whole answer)" if name.endswith("_string") else words
+    of = {"_string": " (whole answer)", "_by_character": " (by character)"}
+    of["_character"] = " (first character)"
+    for ending, words in of.items():
+        if name.endswith(ending):
+            return _title(name.removesuffix(ending)) + words
+    return name.replace("_", " ").replace("z gap", "z-gap").replace("b used", "B used")
 
 
 def _figures(names: Sequence[str], plots: str, drawn: list[str]) -> list[str]:
@@ -315,14 +310,15 @@ def _differences(
     claims: dict, table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dict
 ) -> str:
     differ, varied = differences(claims), ruled_out(table, sweeps, scaling)
+    seeds = ", or is one of seeds, of which there is one" if table["seed"].nunique() == 1 else ""
     return "\n\n".join(
         [
             "Claims with a number that ours does not confirm; the ratio is to the paper's number, "
             "or to the nearer end of its range:",
             differ.to_markdown(index=False),
             "What we varied of that which the paper leaves open, and how far three of our numbers "
-            "moved. A difference larger than that has another reason. For ratios and for claims "
-            "on what goes on inside a run the record has no such variation:",
+            f"moved. A difference larger than that has another reason{seeds}. For ratios and for "
+            "claims on what goes on inside a run the record has no such variation:",
             varied.to_markdown(index=False),
         ]
     )
@@ -331,7 +327,7 @@ def _differences(
 def _claims(claims: dict) -> str:
     rows = [
         {
-            "section": claim["section"],
+            "section": claim["section"] + (", added" if claim["added"] else ""),
             "claim": claim["claim"].replace("|", "\\|"),
             "ours": _measured_text(claim["ours"]),
             "runs": claim["ours"]["n_runs"] or "",
@@ -339,20 +335,25 @@ def _claims(claims: dict) -> str:
         }
         for claim in claims.values()
     ]
-    rules = "\n".join(f"- {claim['claim']}: {claim['rule']}." for claim in claims.values())
+    rules = "\n".join(
+        f"- {claim['claim']}: {claim['rule']}. {claim['remark']}".rstrip()
+        for claim in claims.values()
+    )
     return (
         pd.DataFrame(rows).to_markdown(index=False)
-        + "\n\nEvery verdict is computed from the numbers by its rule; a claim about the marginal "
-        "is judged twice.\n\n<details><summary>The rules</summary>\n\n" + rules + "\n\n</details>"
+        + "\n\nEvery verdict is computed from the numbers by its rule. What is *added* is not the "
+        "paper's own claim, but another reading of one, or a test that it proposes.\n\n"
+        "<details><summary>The rules</summary>\n\n" + rules + "\n\n</details>"
     )
 
 
 def _measured_text(ours: dict) -> str:
     if "value" not in ours:
         return ours["note"]
-    text = f"{BOUNDS[ours.get('bound')]}{ours['value']:.3g}"
+    form = ".0%" if ours["is_share"] else ".3g"
+    text = f"{BOUNDS[ours.get('bound')]}{ours['value']:{form}}"
     if "low" in ours:
-        text += f" [{ours['low']:.3g}, {ours['high']:.3g}]"
+        text += f" [{ours['low']:{form}}, {ours['high']:{form}}]"
     return f"{text} ({ours['note']})" if ours["note"] else text
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import pandas as pd
 
 from mbc.conditions import BASE_KEYS, RECORDING_KEYS, Condition, run_name
+from mbc.diagnostics import Diagnostics
 from mbc.settings import TRANSFER_PREFIX, Sweep, Sweeps
 from mbc.transitions import Moment, Plateau, Transition
 
@@ -14,11 +15,24 @@ MOMENTS = (
     *("tau", "character_tau", "onset", "onset_string", "loss_onset"),
     *("marginal", "plateau_reached", "end"),
 )
+"""The moments of a `mbc.transitions.Transition`."""
+
+DIAGNOSTIC_MOMENTS = ("onset_b_string", "loss_onset_character")
+"""Those of `mbc.diagnostics.Diagnostics`."""
 
 RANDOM_WEIGHTS = "random weights"
 
 WHOLE_NUMBERS = dict.fromkeys(
-    (*MOMENTS, "tau_after", "tau_examples", "width", "last_step", "diverged_at"), "Int64"
+    (
+        *MOMENTS,
+        *DIAGNOSTIC_MOMENTS,
+        "tau_after",
+        "tau_examples",
+        "width",
+        "last_step",
+        "diverged_at",
+    ),
+    "Int64",
 )
 
 
@@ -60,7 +74,13 @@ def planned_runs(
     return runs
 
 
-def run_row(run: PlannedRun, condition: Condition, outcome: dict, transition: Transition) -> dict:
+def run_row(
+    run: PlannedRun,
+    condition: Condition,
+    outcome: dict,
+    transition: Transition,
+    diagnostics: Diagnostics,
+) -> dict:
     """Return a run as a row of the table.
 
     ``diverged_at`` is the step of its first loss that was not finite; ``last_step``, at which that
@@ -83,8 +103,11 @@ def run_row(run: PlannedRun, condition: Condition, outcome: dict, transition: Tr
         "diverged_at": outcome.get("diverged_at"),
     }
     diverged = outcome["status"] == "diverged"
-    for name in MOMENTS:
-        moment: Moment | None = getattr(transition, name)
+    moments: dict[str, Moment | None] = {
+        **{name: getattr(transition, name) for name in MOMENTS},
+        **{name: getattr(diagnostics, name) for name in DIAGNOSTIC_MOMENTS},
+    }
+    for name, moment in moments.items():
         status = "undefined" if moment is None else "observed" if moment.observed else "censored"
         if diverged and status == "censored":
             status = "diverged"
@@ -95,6 +118,8 @@ def run_row(run: PlannedRun, condition: Condition, outcome: dict, transition: Tr
     row["width"] = transition.width
     for quantity in ("lead_fraction", "lead_fraction_string", "final_ratio", "largest_z_gap"):
         row[quantity] = getattr(transition, quantity)
+    for quantity in ("tau_loss_character_1", "tau_joint_loss"):
+        row[quantity] = getattr(diagnostics, quantity)
     for quantity in fields(Plateau):
         row[f"plateau_{quantity.name}"] = getattr(transition.plateau, quantity.name, None)
     return row

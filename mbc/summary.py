@@ -1,9 +1,12 @@
 """The few numbers that tell one pipeline from another, for ``dvc exp show`` and the report."""
 
+import math
+
 import pandas as pd
 
 from mbc.claims import VERDICTS
 from mbc.runs import RANDOM_WEIGHTS
+from mbc.task import N_CHARACTERS
 
 
 def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
@@ -28,7 +31,7 @@ def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
     if law["n_left_out"]:
         exponent, interval = law["censored"], "interval"
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
-    verdicts = [claim["verdict"] for claim in claims.values()]
+    verdicts = [claim["verdict"] for claim in claims.values() if not claim["added"]]
     counts = defined["tau_status"].value_counts()
     return {
         "runs": {
@@ -39,19 +42,19 @@ def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
             },
         },
         "tau_base": _number(base["tau"].mean()),
+        "first_character_at_tau_base": _number(
+            base["tau_loss_character_1"].mean() / math.log(N_CHARACTERS)
+        ),
         "plateau": {
             "ratio_mean": _number(backward["plateau_ratio"].mean()),
             "ratio_sd": _number(backward["plateau_ratio"].std()),
             "peak_ratio_mean": _number(backward["plateau_peak_ratio"].mean()),
             "z_gap_largest": _number(backward["plateau_z_gap"].max()),
             "fibre_mass_over_chance": _number(
-                (backward["plateau_fibre_mass"] * 36 / backward["k"]).mean()
+                (backward["plateau_fibre_mass"] * N_CHARACTERS / backward["k"]).mean()
             ),
         },
-        "lead_fraction": {
-            "mean": _number(backward["lead_fraction"].mean()),
-            "sd": _number(backward["lead_fraction"].std()),
-        },
+        "lead_fraction": claims["lead_fraction"]["ours"].get("value"),
         "dataset_size": {
             "exponent": exponent.get("exponent"),
             **_bounds(exponent.get(interval)),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from mbc.report import run_lines
 from mbc.runs import read_run_table
+from mbc.runs_report import run_lines
 from scripts.repro import parse_jobs, reproduce
 from stages.files import read_yaml, write_yaml
 

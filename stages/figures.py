@@ -34,6 +34,7 @@ def main(
     curve_file: str,
     survival_file: str,
     mechanism_folder: str,
+    paper_times_file: str,
     plots_folder: str,
 ) -> None:
     """Write <plots>/<figure>.csv and <plots>/<figure>.png for every experiment that has runs."""
@@ -46,6 +47,11 @@ def main(
     runs = {name: _with_tau(sweep) for name, sweep in every_sweep.items()}
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
+    # the paper's times are for scale 1
+    paper_times = read_yaml(Path(paper_times_file)) if params["scale"] == 1 else {}
+    by_size = runs["dataset_size"]
+    paper = by_size["condition"].map(paper_times).astype(float)
+    runs["dataset_size"] = by_size.assign(paper_tau=paper)
     _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
     _noise_figures(plots, runs, pd.read_csv(survival_file))
     _direction_figure(plots, runs["direction"], table)
@@ -67,7 +73,7 @@ def _scaling_figures(
     curves = _histories(by_size, runs_folder)[["run", "k", "step", "candidate_loss"]]
     _write(plots, "loss_curves", curves, figures.loss_curves)
 
-    times = by_size[["run", "k", "dataset_size", "seed", *MOMENT_COLUMNS]]
+    times = by_size[["run", "k", "dataset_size", "seed", *MOMENT_COLUMNS, "paper_tau"]]
     text = _exponent_text(scaling["dataset_size"])
     law = {"curve": curve, "exponent_text": text, "confidence": scaling["confidence"]}
     _write(plots, "waiting_time", times, partial(figures.waiting_times, **law))
@@ -146,7 +152,12 @@ def _anatomy(plots: Path, base: pd.Series, runs_folder: str) -> None:
     history = pd.read_csv(Path(runs_folder, base["run"], "history.csv"))
     moments = {
         name: base[column]
-        for name, column in (("onset", "onset"), ("loss onset", "loss_onset"), ("τ", "tau"))
+        for column, name in (
+            ("onset_string", "onset (whole answer)"),
+            ("onset", "onset (first character)"),
+            ("loss_onset", "loss onset"),
+            ("tau", "waiting time τ"),
+        )
         if base[f"{column}_status"] == "observed"
     }
     _write(plots, "anatomy", history, partial(figures.anatomy, k=base["k"], moments=moments))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from mbc.conditions import Condition, parse
-from mbc.runs import MOMENTS, planned_runs, run_row, run_table
+from mbc.diagnostics import Diagnostics, diagnose
+from mbc.runs import DIAGNOSTIC_MOMENTS, MOMENTS, planned_runs, run_row, run_table
 from mbc.settings import TransitionSettings
 from mbc.transitions import Moment, Transition, measure
 from stages.files import read_json, read_yaml, refusing, write_json, write_text
@@ -28,19 +29,21 @@ def main(
             raise ValueError(f"The run {run.name} is missing: 'dvc repro {run.stage}' trains it.")
         outcome = read_json(folder / "outcome.json")
         if outcome["status"] == "diverged" and not (folder / "history.csv").read_text().strip():
-            transition = never_finite(condition.k)
+            transition, diagnostics = never_finite(condition.k)
         else:
-            transition = measure(pd.read_csv(folder / "history.csv"), condition.k, settings)
-        rows.append(run_row(run, condition, outcome, transition))
-        by_run[run.name] = {**outcome, **asdict(transition)}
+            history = pd.read_csv(folder / "history.csv")
+            transition = measure(history, condition.k, settings)
+            diagnostics = diagnose(history, condition.k, transition.tau, settings)
+        rows.append(run_row(run, condition, outcome, transition, diagnostics))
+        by_run[run.name] = {**outcome, **asdict(transition), **asdict(diagnostics)}
         by_run[run.name].pop("versions")
     table = run_table(rows)
     write_text(Path(table_file), table.to_csv(index=False))
     write_json(Path(metrics_file), by_run)
 
 
-def never_finite(k: int) -> Transition:
-    """Return the moments of a run whose loss was never finite: none was reached at step 0.
+def never_finite(k: int) -> tuple[Transition, Diagnostics]:
+    """Return moments and diagnostics of a run whose loss was never finite: none came by step 0.
 
     A transfer is one if its forward run diverged. Its history has no row and no column.
 
@@ -49,8 +52,11 @@ def never_finite(k: int) -> Transition:
     """
     missed = Moment(step=0, observed=False, after=0, examples=0)
     if k == 1:
-        return Transition(character_tau=missed)
-    return Transition(**dict.fromkeys(MOMENTS, missed))
+        return Transition(character_tau=missed), Diagnostics()
+    return (
+        Transition(**dict.fromkeys(MOMENTS, missed)),
+        Diagnostics(**dict.fromkeys(DIAGNOSTIC_MOMENTS, missed)),
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from mbc.runs import RANDOM_WEIGHTS
 
 def claim(verdict, paper, value):
     numbers = {} if paper is None else {"paper": paper}
-    return {"claim": verdict, **numbers, "ours": {"value": value}, "verdict": verdict}
+    ours = {"value": value}
+    return {"claim": verdict, "remark": "", **numbers, "ours": ours, "verdict": verdict}
 
 
 def test_only_numbers_that_differ_are_listed():
@@ -25,7 +26,8 @@ def test_only_numbers_that_differ_are_listed():
     assert found["paper"].tolist() == ["2", "-0.5", "2", "1.7 to 4.4", "1.7 to 4.4"]
     assert found["ours"].tolist() == ["3", "0.5", "≥ 5", "0.85", "8.8"]
     assert found["ours / paper"].tolist() == ["1.5", "", "≥ 2.5", "0.5", "2"]
-    assert differences({}).columns.tolist() == ["claim", "paper", "ours", "ours / paper"]
+    columns = ["claim", "paper", "ours", "ours / paper", "remark"]
+    assert differences({}).columns.tolist() == columns
 
 
 def run(

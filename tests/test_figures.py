@@ -13,6 +13,7 @@ RUNS = pd.DataFrame(
         "run": ["a-0", "b-0", "c-0", "d-0"],
         "k": [5, 10, 20, 36],
         "dataset_size": [500, 1000, 2000, 3600],
+        "paper_tau": [50.0, np.nan, 250.0, np.nan],
         "nominal_size": [1000.0, 1000.0, 2000.0, 2000.0],
         "tau": pd.array([60, 120, 300, 900], dtype="Int64"),
         "tau_status": ["observed", "observed", "observed", "censored"],
@@ -33,12 +34,10 @@ HISTORY = pd.DataFrame(
         **dict.fromkeys(("fibre_mass", "z_gap", "b_gap", "z_gap_string", "b_gap_string"), 0.5),
     }
 )
+CASCADE_MOMENTS = [moment for moment in experiment_figures.CASCADE if moment != "tau"]
 CASCADE = RUNS.assign(
-    **dict.fromkeys(("onset", "onset_string", "loss_onset"), RUNS["tau"] // 2),
-    **{
-        f"{name}_status": ["observed", "observed", "observed", "censored"]
-        for name in ("onset", "onset_string", "loss_onset")
-    },
+    **dict.fromkeys(CASCADE_MOMENTS, RUNS["tau"] // 2),
+    **{f"{n}_status": ["observed", "observed", "observed", "censored"] for n in CASCADE_MOMENTS},
 )
 SURVIVAL = pd.DataFrame(
     [
@@ -97,7 +96,9 @@ DRAW = {
     ),
 }
 EMPTY = {
-    "all_diverged": lambda: figures.waiting_times(DIVERGED, CURVE[:0], "law", 0.95),
+    "all_diverged": lambda: figures.waiting_times(
+        DIVERGED.assign(paper_tau=np.nan), CURVE[:0], "law", 0.95
+    ),
     "fixed_size": lambda: figures.fixed_size(DIVERGED),
     "cascade": lambda: experiment_figures.cascade(DIVERGED),
     "effect": lambda: experiment_figures.effect(DIVERGED, "lr", "learning rate"),
@@ -106,12 +107,12 @@ EMPTY = {
     ),
     "directions": lambda: experiment_figures.directions(DIVERGED),
     "loss_curves": lambda: figures.loss_curves(HISTORY[:1]),
-    "anatomy": lambda: figures.anatomy(HISTORY[:1], 5, {}),
     "structured": lambda: experiment_figures.structured(CONTROLS[CONTROLS["step"] == 0]),
     "linear": lambda: experiment_figures.linear(CONTROLS[CONTROLS["step"] == 0]),
 }
 """What is drawn of runs that diverged before any moment, or before the first step."""
 DRAW |= {f"{name}_of_nothing": draw for name, draw in EMPTY.items()}
+DRAW["anatomy_of_nothing"] = lambda: figures.anatomy(HISTORY[:1], 5, {})
 
 
 @pytest.fixture(autouse=True)
@@ -240,21 +241,22 @@ def test_labels_are_plain_numbers_that_do_not_overlap(name, scale):
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-@pytest.mark.parametrize(
-    "moments",
-    [
-        {"onset": 4449, "loss onset": 3764, "τ": 4848},  # the base run at full scale
-        {"onset": 4000, "loss onset": 4000, "τ": 4000},
-    ],
-)
-def test_names_of_moments_in_the_anatomy_do_not_overlap(moments):
-    steps = HISTORY.assign(step=[0, 100, 5000, 10_000])
-    figure = figures.anatomy(steps, 20, moments)
-    figure.canvas.draw()
-    named = [text for text in figure.axes[0].texts if text.get_text() in moments]
-    assert len(named) == 3
-    boxes = [text.get_window_extent() for text in named]
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+def test_moments_in_the_anatomy_are_told_apart_by_its_legend():
+    moments = {"onset": 4449, "loss onset": 3764, "τ": 4848}  # the last two nearly coincide
+    figure = figures.anatomy(HISTORY.assign(step=[0, 100, 5000, 10_000]), 20, moments)
+    legend = figure.axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *("candidate loss", "loss onset", "onset", "τ")
+    ]
+    styles = [line.get_linestyle() for line in legend.get_lines()[1:]]
+    assert len({*styles}) == 3
+
+
+def test_the_papers_waiting_times_stand_beside_ours_where_there_are_any():
+    labels = DRAW["waiting_times"]().axes[0].get_legend_handles_labels()[1]
+    assert "the paper's run" in labels
+    without = figures.waiting_times(RUNS.assign(paper_tau=np.nan), CURVE, "law", 0.95)
+    assert "the paper's run" not in without.axes[0].get_legend_handles_labels()[1]
 
 
 def test_gaps_in_the_anatomy_are_named_as_in_other_figures():

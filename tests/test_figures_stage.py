@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from mbc.conditions import BASE_KEYS, Condition
+from mbc.diagnostics import Diagnostics
 from mbc.runs import MOMENTS, RANDOM_WEIGHTS, PlannedRun, run_row, run_table
 from mbc.transitions import Moment, Transition
 from stages import figures
@@ -58,7 +59,7 @@ def draw(params, tmp_path, monkeypatch):
             planned = PlannedRun(name, 0, RANDOM_WEIGHTS, "train")
             found = {**dict.fromkeys(MOMENTS, onset), "tau": tau}
             transition = Transition(**found) if condition.k > 1 else Transition()
-            rows.append(run_row(planned, condition, ended, transition))
+            rows.append(run_row(planned, condition, ended, transition, Diagnostics()))
             folder = tmp_path / "runs" / planned.name
             folder.mkdir(parents=True)
             history.to_csv(folder / "history.csv", index=False)
@@ -77,8 +78,10 @@ def draw(params, tmp_path, monkeypatch):
             pd.DataFrame(columns=["run"]).to_csv(tmp_path / "mechanism" / f"{name}.csv")
         heads = pd.DataFrame(columns=["ablation", "candidate_loss_rise"])
         heads.to_csv(tmp_path / "mechanism" / "heads.csv")
+        write_yaml(tmp_path / "times.yaml", {"base": 25})
         names = ["params.yaml", "runs.csv", "runs", "scaling.json", "curve.csv", "survival.csv"]
-        figures.main(*(str(tmp_path / name) for name in (*names, "mechanism", "plots")))
+        names += ["mechanism", "times.yaml", "plots"]
+        figures.main(*(str(tmp_path / name) for name in names))
         assert {path.stem for path in (tmp_path / "plots").glob("*.png")} == {*saved}
         return saved
 

@@ -47,6 +47,10 @@ def table(**changes):
         "onset_string": 300.0,
         "onset_string_status": "observed",
         "lead_fraction_string": 0.6,
+        "onset_b_string": 200.0,
+        "onset_b_string_status": "observed",
+        "loss_onset_character": 900.0,
+        "loss_onset_character_status": "observed",
     }
     runs = ("k10-1", "base-1", "k10-2", "k10-3")  # the first two are looked into
     return pd.DataFrame([{**row, "run": run, **changes} for run in runs])
@@ -77,6 +81,7 @@ def effects():
         "direction_by_tau": [ratio(5, 3.0)],
         "direction_by_character_tau": [ratio(5, None)],
         "transfer_by_tau": [ratio(5, 0.8), ratio(36, 1.3)],
+        "transfer_by_character_tau": [ratio(5, 1.8), ratio(36, 1.3)],
         "forward_use": [{"run": "f05-1", "k": 5, "step": 60, "gap": 12.0}],
         "linear": [
             {"k": 10, "final_ratio": 1.0, "largest_z_gap": 0.01},
@@ -118,7 +123,10 @@ def test_verdicts_follow_the_numbers(paper):
     assert good["threshold_robustness"] == good["power_law_fit"] == REPRODUCED
     assert good["learning_rate_monotone"] == good["learning_rate_ratio"] == REPRODUCED
     assert good["onset_before_loss"] == good["lead_fraction"] == REPRODUCED
+    assert good["onset_before_loss_character"] == good["lead_fraction_character"] == REPRODUCED
+    assert good["b_used_first"] == REPRODUCED
     assert good["forward_slower"] == good["transfer"] == REPRODUCED
+    assert good["transfer_by_character"] == NOT_REPRODUCED
     assert good["forward_slower_by_character"] == TOO_FEW
     assert good["linear"] == NOT_REPRODUCED
     assert good["saddle"] == good["coherence"] == REPRODUCED
@@ -158,6 +166,11 @@ def test_a_transition_longer_than_the_plateau_is_not_sharp(paper):
     claim = judged(paper, unfinished)["sharp_transition"]
     assert (claim.ours.value, claim.ours.n_runs) == (pytest.approx(2 / 3), 3)
     assert claim.ours.note == "2 of 3 runs; 1 ended before it was known"
+    assert claim.verdict == TOO_FEW  # 3 of 4 would be most, 2 of 4 not
+    unfinished.loc[:2, "last_step"] = 1700.0
+    unfinished.loc[:2, "end_status"] = "censored"
+    unfinished.loc[3, ["end_status", "last_step"]] = ["censored", 1500.0]
+    assert judged(paper, unfinished)["sharp_transition"].verdict == NOT_REPRODUCED
 
 
 def test_the_waiting_time_itself_is_compared_at_scale_1_only(paper):
@@ -190,6 +203,38 @@ def test_an_onset_that_is_known_to_come_later_counts_against_the_claim(paper):
     lead = judged(paper, runs)["lead_fraction"]
     assert lead.ours.value == pytest.approx((-0.125 + 0.5 + 0.5) / 3)
     assert lead.ours.note == "1 of 3 runs ended before the onset and count with their end"
+
+
+def test_a_loss_onset_that_was_not_reached_bounds_the_lead(paper):
+    runs = table(onset=600.0, loss_onset_character=1500.0)
+    runs.loc[:1, "loss_onset_character_status"] = "censored"
+    claims = judged(paper, runs)
+    order, lead = (claims[f"{n}_character"] for n in ("onset_before_loss", "lead_fraction"))
+    assert (order.ours.value, order.ours.n_runs) == (1.0, 4)
+    assert (lead.ours.value, lead.ours.bound) == (pytest.approx(0.6), "at least")
+    assert lead.verdict == TOO_FEW
+    assert lead.ours.note == "2 of 4 runs ended before the loss onset and count with their end"
+    runs.loc[3, ["onset_status", "onset"]] = ["censored", 1600.0]  # a bound from the other side
+    lead = judged(paper, runs)["lead_fraction_character"]
+    assert (lead.ours.bound, lead.verdict) == (None, TOO_FEW)
+
+
+def test_b_is_used_first_or_not(paper):
+    late = judged(paper, table(onset_b_string=350.0))["b_used_first"]
+    assert (late.ours.value, late.verdict, late.added) == (0.0, NOT_REPRODUCED, True)
+    never = judged(paper, table(onset_string_status="censored"))["b_used_first"]
+    assert never.ours.value == 1.0
+    neither = {"onset_b_string_status": "censored", "onset_string_status": "censored"}
+    assert judged(paper, table(**neither, onset_b_string=10.0))["b_used_first"].verdict == NOT_RUN
+
+
+def test_a_spread_near_the_limit_is_open(paper):
+    def found(exponent):
+        fits = scaling()
+        fits["thresholds"]["0.7"] = {**fits["thresholds"]["0.7"], "exponent": exponent}
+        return judged(paper, table(), fits)["threshold_robustness"].verdict
+
+    assert [found(value) for value in (1.29, 1.31, 1.33)] == [REPRODUCED, TOO_FEW, NOT_REPRODUCED]
 
 
 def test_runs_without_a_transition_leave_equivalence_open(paper):

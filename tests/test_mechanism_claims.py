@@ -15,12 +15,13 @@ def paper():
 def tables(**changes):
     runs = ("k10-1", "base-1")
     curve = [(0.51, 0.0), (1.0, 0.4), (1.45, 0.99), (2.0, 1.0)]
+    ambiguities = {"k10-1": 10, "base-1": 20}
     turns = [("plateau", 0.3, 0.05), ("plateau", 0.6, 0.1), ("transition", 1.0, 0.75)]
     found = {
         "groups": pd.DataFrame(
             [
                 {
-                    **{"run": run, "k": 10, "step": round(1000 * fraction)},
+                    **{"run": run, "k": ambiguities[run], "step": round(1000 * fraction)},
                     **{"fraction": fraction, "share_solved": share},
                 }
                 for run in runs
@@ -105,9 +106,17 @@ def test_groups_solved_early_or_late(paper):
     early = tables()["groups"].assign(share_solved=lambda t: t["share_solved"] + 0.1)
     assert verdicts(paper, groups=early)["groups_at_half_tau"] == NOT_REPRODUCED
     late = tables()["groups"].assign(share_solved=lambda t: t["share_solved"] * 0.7)
-    assert verdicts(paper, groups=late)["groups_after_tau"] == OTHER_SIZE
+    assert verdicts(paper, groups=late)["groups_after_tau_10"] == OTHER_SIZE
+    slow = late["run"] == "base-1"
+    late.loc[slow, "share_solved"] = late.loc[slow, "share_solved"] / 3
+    found = verdicts(paper, groups=late)
+    assert (found["groups_after_tau_10"], found["groups_after_tau_20"]) == (
+        OTHER_SIZE,
+        NOT_REPRODUCED,
+    )
+    assert verdicts(paper, groups=late[~slow])["groups_after_tau_20"] == NOT_RUN
     never = tables()["groups"].assign(share_solved=0.0)
-    assert verdicts(paper, groups=never)["groups_after_tau"] == NOT_REPRODUCED
+    assert verdicts(paper, groups=never)["groups_after_tau_10"] == NOT_REPRODUCED
 
 
 @pytest.mark.parametrize(

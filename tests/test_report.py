@@ -1,9 +1,10 @@
 import json
+import math
 
 import pandas as pd
 import pytest
 
-from mbc.report import FIGURES, MAIN_FIGURES, report, run_lines
+from mbc.report import FIGURES, MAIN_FIGURES, report
 from mbc.runs import RANDOM_WEIGHTS
 from mbc.settings import NOISE_SWEEPS
 from mbc.summary import summarise
@@ -44,6 +45,7 @@ def table():
                 "plateau_fibre_mass": k / 36,
                 "lead_fraction": 0.5 if status == "observed" else None,
                 "lead_fraction_string": 0.6,
+                "tau_loss_character_1": 0.95 * math.log(36) if status == "observed" else None,
                 **dict.fromkeys(moments, step),
                 **{f"{m}_status": status for m in moments},
             }
@@ -98,9 +100,18 @@ def effects():
 
 @pytest.fixture
 def claims():
-    ours = {"value": 1.2, "low": 1.1, "high": 1.3, "n_runs": 10, "note": "a note"}
+    ours = {
+        "value": 1.2,
+        "low": 1.1,
+        "high": 1.3,
+        "n_runs": 10,
+        "note": "a note",
+        "is_share": False,
+    }
     claim = {"section": "3.2", "claim": "It grows", "ours": ours, "rule": "a rule"}
-    none = {"n_runs": 0, "note": ""}
+    claim |= {"added": False, "remark": ""}
+    none = {"n_runs": 0, "note": "", "is_share": False}
+    share = {"value": 0.75, "low": 0.5, "high": 0.9, "n_runs": 4, "note": "3 of 4 runs"}
     return {
         "exponent": {**claim, "verdict": "reproduced"},
         "saddle": {**claim, "ours": none, "verdict": "not run"},
@@ -108,6 +119,10 @@ def claims():
         "batch_size_examples": {**claim, "ours": {**ours, "value": 1.8, "bound": "at least"}}
         | {"verdict": "reproduced", "claim": "P(A|B)"},
         "learning_rate_ratio": {**claim, "ours": none, "verdict": "undecided: too few runs"},
+        "lead_fraction": {**claim, "verdict": "same direction, other size", "remark": "Unlike."}
+        | {"paper": 0.5},
+        "onset_before_loss_character": {**claim, "ours": {**share, "is_share": True}}
+        | {"verdict": "reproduced", "added": True},
     }
 
 
@@ -122,11 +137,12 @@ def test_summary_names_what_is_known_and_nothing_else(table, scaling, claims):
     assert summary["fixed_size"]["1000"]["equivalent_to_0"]
     assert summary["fixed_size"]["1000"]["low"] == -0.02
     assert summary["fixed_size"]["2000"]["low"] is None
-    assert summary["lead_fraction"] == {"mean": 0.5, "sd": None}
+    assert summary["lead_fraction"] == 1.2
+    assert summary["first_character_at_tau_base"] == pytest.approx(0.95)
     assert summary["plateau"]["fibre_mass_over_chance"] == pytest.approx(1)
     assert summary["batch_size_ratio_examples"] == 1.8
     assert summary["learning_rate_ratio_steps"] is None
-    assert summary["claims"]["reproduced"] == summary["claims"]["undecided"] == 2
+    assert summary["claims"]["reproduced"] == summary["claims"]["undecided"] == 2  # the paper's own
 
 
 def test_summary_of_nothing_observed(table, scaling, claims):
@@ -142,11 +158,22 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], **varied)
     sweeps = dict.fromkeys(NOISE_SWEEPS, sweep)
     sweeps |= dict.fromkeys(("schedule", "initialisation"), table[:0])
+    sizes = table.assign(tau=[300, 600, 1, 1], loss_onset=[270, 450, 1, 1], tau_status="observed")
+    sweeps["dataset_size"] = sizes[:2]
     arguments = (scaling, effects, claims, sweeps, mechanism(), summary)
     text = report(table, *arguments, 0.1, "plots", DRAWN, {"base": 400})
     assert "paper's τ" not in text
     assert "no transition in a run" in text
-    assert "Of 5 claims of the paper: **reproduced** (2): exponent, batch size examples;" in text
+    assert "Of 6 claims of the paper: **reproduced** (2): exponent, batch size examples;" in text
+    added = (
+        "Of 1 other readings and tests: **reproduced** (1): onset before loss (first character)."
+    )
+    assert added in text
+    assert "75% [50%, 90%] (3 of 4 runs)" in text
+    assert "still 0.95 log 36 in the base condition: what falls first" in text
+    assert "0.5 log k takes 10% of τ at D = 2,000 and 25% at D = 3,600." in text
+    assert "| Unlike. " in text
+    assert "has another reason, or is one of seeds, of which there is one." in text
     assert "P(A\\|B)" in text
     assert "| ≥ 1.8 " in text
     places = [text.index(f"(plots/{name}.png)") for name in MAIN_FIGURES]
@@ -166,26 +193,3 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     assert "an end was censored" in text
     assert "the exponent is 1.220 [1.100, 1.350]" in text
     assert "Fewer than 3 seeds." in text
-    taus = dict(zip(run_lines(table, {})["run"], run_lines(table, {})["τ"], strict=True))
-    assert taus == {
-        "base-42": "300",
-        "k36-42": "> 900",
-        "k01-42": "undefined",
-        "hot-42": "diverged",
-    }
-
-
-def test_a_diverged_run_ends_at_its_first_loss_that_was_not_finite(table):
-    table.loc[table["run"] == "hot-42", ["run_status", "diverged_at"]] = "diverged", 861
-    ended = run_lines(table, {}).set_index("run")["ended"]
-    assert ended["hot-42"] == "diverged at 861"
-    assert ended["base-42"] == "transition passed at 900"
-
-
-def test_at_scale_1_the_papers_waiting_times_stand_beside_ours(table):
-    lines = run_lines(table, {"base": 400, "k36": 800}).set_index("run")
-    assert lines["paper's τ"].to_dict() == {
-        **{"base-42": "400", "k36-42": "800", "k01-42": "", "hot-42": ""}
-    }
-    assert lines["τ / paper's"].tolist().count("") == 3
-    assert lines.loc["base-42", "τ / paper's"] == "0.75"

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from mbc.conditions import BASE_KEYS, Condition
+from mbc.diagnostics import Diagnostics
 from mbc.runs import (
     RANDOM_WEIGHTS,
     PlannedRun,
@@ -25,7 +26,7 @@ def row(params):
     def make(name, seed=0, tau=TAU, outcome=OUTCOME, start_from=RANDOM_WEIGHTS, **changes):
         condition = Condition(**{**{key: params[key] for key in BASE_KEYS}, **changes})
         run = PlannedRun(name, seed, start_from, "train")
-        return run_row(run, condition, outcome, Transition(tau=tau, width=100))
+        return run_row(run, condition, outcome, Transition(tau=tau, width=100), Diagnostics())
 
     return make
 
@@ -112,7 +113,7 @@ def test_sweeps_scale(params):
     for name, k, n_b in (("base", 20, 100), ("d10k_k36", 36, 28), ("d20k_k36", 36, 56)):
         condition = Condition(**{**base, "k": k, "n_b": n_b})
         run = PlannedRun(name, 0, RANDOM_WEIGHTS, "train")
-        rows.append(run_row(run, condition, OUTCOME, Transition(tau=TAU)))
+        rows.append(run_row(run, condition, OUTCOME, Transition(tau=TAU), Diagnostics()))
     sweep = Sweep(vary=["k", "n_b"], dataset_sizes=[10_000, 20_000])
     found = sweep_runs(run_table(rows), sweep, scale=0.1)
     pd.testing.assert_series_equal(

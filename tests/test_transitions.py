@@ -32,6 +32,7 @@ def history(candidate_over_log_k, z_gap=None, spacing=100):
             "z_gap": np.zeros(n) if z_gap is None else z_gap,
             "z_gap_string": np.zeros(n) if z_gap is None else 2 * np.array(z_gap),
             "b_gap": 0.25,
+            "b_gap_string": 0.25,
             "fibre_mass": K / 36,
             "joint_loss": 14.0,
             "loss_character_1": [3.6, *[1.9] * (n - 1)],
