@@ -14,8 +14,6 @@ def mechanism_lines(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         tables: of `mbc.mechanism` by name.
     """
     columns = {}
-    noise = tables["noise_shares"]
-    batch_size = noise.groupby("run")["batch_size"].max().min()  # of those that all runs have
     for run in tables["groups"]["run"].unique():
         own = {name: table[table["run"] == run] for name, table in tables.items()}
         columns[run] = {
@@ -23,7 +21,6 @@ def mechanism_lines(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
             **_heads(own["leading_heads"]),
             **_curvature(own["curvature"]),
             **_cosines(own["displacement"]),
-            **_noise(own["noise_shares"], batch_size),
         }
     return pd.DataFrame(columns).fillna("").rename_axis("measured").reset_index()
 
@@ -96,17 +93,36 @@ def _cosines(table: pd.DataFrame) -> dict[str, str]:
     return rows
 
 
-def _noise(table: pd.DataFrame, size: int) -> dict[str, str]:
-    return {
-        f"noise along {_direction(share['direction'])} / isotropic, batch {size}": (
-            f"{share['share_over_isotropic']:.3g} [{share['low']:.3g}, {share['high']:.3g}]"
+def noise_lines(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return a row for each run whose gradient noise was measured, as text.
+
+    Shares are those at the largest batch size that all of these runs have.
+
+    Args:
+        tables: of `mbc.mechanism` by name.
+    """
+    shares, sizes = tables["noise_shares"], tables["noise_sizes"]
+    batch_size = shares.groupby("run")["batch_size"].max().min()
+    rows = []
+    for run, of_run in shares[shares["batch_size"] == batch_size].groupby("run", sort=False):
+        size = sizes[(sizes["run"] == run) & (sizes["batch_size"] == batch_size)].iloc[0]
+        along = of_run.set_index("direction")
+        top, bottom = along.loc["largest 1"], along.loc["smallest"]
+        upper = along[along.index.str.startswith("largest")]["share"]
+        rows.append(
+            {
+                "run": run,
+                "lr": f"{size['lr']:g}",
+                f"trace of the noise, batch {batch_size}": f"{size['trace']:.3g}",
+                "largest eigenvalue": f"{top['eigenvalue']:.3g}",
+                "smallest": f"{bottom['eigenvalue']:.3g}",
+                "noise along the largest / isotropic": _share(top),
+                "along the smallest / isotropic": _share(bottom),
+                f"along the {len(upper)} largest, of all": f"{upper.sum():.1%}",
+            }
         )
-        for _, share in table[table["batch_size"] == size].iterrows()
-    }
+    return pd.DataFrame(rows)
 
 
-def _direction(name: str) -> str:
-    """Return what a direction of `mbc.gradient_noise.NoiseShare` is, in words."""
-    kind, _, rank = name.partition(" ")
-    which = {"": "", "1": "", "2": "second ", "3": "third "}.get(rank, f"{rank}th ")
-    return f"the direction of the {which}{kind} eigenvalue"
+def _share(along: pd.Series) -> str:
+    return f"{along['share_over_isotropic']:.3g} [{along['low']:.3g}, {along['high']:.3g}]"

@@ -7,7 +7,7 @@ import pandas as pd
 from mbc.claims import VERDICTS
 from mbc.differences import BOUNDS, differences, ruled_out
 from mbc.fits_report import fit_table, noise_tables
-from mbc.mechanism_report import mechanism_lines
+from mbc.mechanism_report import mechanism_lines, noise_lines
 from mbc.runs_report import not_looked_into, run_lines
 
 FIGURES = (
@@ -183,7 +183,10 @@ def report(
         "## Forward, backward, transfer",
         _direction_table(effects),
         "## Inside the followed runs",
+        "`plateau` is the checkpoint nearest to τ/2, `transition` that nearest to τ. By τ/2 z may "
+        "have begun to matter for the whole answer: its onset is in the table of runs.",
         mechanism_lines(mechanism).to_markdown(index=False),
+        *_noise(noise_lines(mechanism)),
         *not_looked_into(table),
         *_figures([name for name, _, _ in FIGURES if name not in MAIN_FIGURES], plots, drawn),
         "## Runs",
@@ -192,6 +195,16 @@ def report(
         run_lines(table, paper_times if scale == 1 else {}).to_markdown(index=False),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _noise(lines: pd.DataFrame) -> list[str]:
+    if lines.empty:
+        return []
+    return [
+        "Gradient noise on the plateau along the Hessian's eigenvectors (intervals: as if a "
+        "batch's gradient were normal along them):",
+        lines.to_markdown(index=False),
+    ]
 
 
 def _opening(

@@ -35,6 +35,7 @@ def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
                 "τ": moment_text(run, "tau"),
                 **_paper_time(run, paper_times),
                 "onset": moment_text(run, "onset") if backward else "",
+                "onset, whole answer": moment_text(run, "onset_string") if backward else "",
                 "loss onset": moment_text(run, "loss_onset"),
                 "plateau / log k": _ratio(run["plateau_ratio"]) if backward else "",
                 "peak / log k": _ratio(run["plateau_peak_ratio"]) if backward else "",

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from mbc.mechanism_report import mechanism_lines
+from mbc.mechanism_report import mechanism_lines, noise_lines
 
 
 def mechanism(verdict="leader", negative=True):
@@ -18,7 +18,8 @@ def mechanism(verdict="leader", negative=True):
         **{"smallest_residual": 0.02, "smallest_converged": True, "negative": negative},
         **{"transferred": -0.1, "rounding": 1e-6},
     }
-    share = {"batch_size": 512, "share_over_isotropic": 4000.0, "low": 3000.0, "high": 6000.0}
+    noise = [("smallest", -0.5, 0.001, 500.0), ("largest 2", 2.0, 0.008, 3500.0)]
+    noise.append(("largest 1", 2.8, 0.01, 4000.0))
     return {
         "groups": pd.DataFrame(
             [
@@ -39,7 +40,23 @@ def mechanism(verdict="leader", negative=True):
         "displacement": pd.DataFrame(
             [{**run, "component": "whole", "phase": "plateau", "cosine": 0.35, "fresh": 0.31}]
         ),
-        "noise_shares": pd.DataFrame([{**run, **share, "direction": "largest 1"}]),
+        "noise_shares": pd.DataFrame(
+            [
+                {
+                    **{**run, "batch_size": size, "direction": direction, "eigenvalue": curvature},
+                    **{"share": share, "share_over_isotropic": ratio},
+                    **{"low": 0.75 * ratio, "high": 1.5 * ratio},
+                }
+                for direction, curvature, share, ratio in noise
+                for size in (128, 512)
+            ]
+        ),
+        "noise_sizes": pd.DataFrame(
+            [
+                {**run, "lr": 1e-3, "batch_size": size, "trace": trace}
+                for size, trace in ((128, 0.3), (512, 0.07))
+            ]
+        ),
     }
 
 
@@ -60,8 +77,6 @@ def test_every_measurement_is_a_line_with_what_it_is_compared_with():
         "2.8 ± 0.01, 2.8 ± 0.01 (not converged)"
     )
     assert found["cosine of displacements, plateau"] == "0.35 (random walk 0.31)"
-    noise = found["noise along the direction of the largest eigenvalue / isotropic, batch 512"]
-    assert noise == "4e+03 [3e+03, 6e+03]"
 
 
 def test_what_cannot_be_told_is_said():
@@ -73,3 +88,23 @@ def test_what_cannot_be_told_is_said():
     never = mechanism()
     never["group_transitions"] = never["group_transitions"].assign(width=None, statement="Never.")
     assert texts(never)["width of the groups' transition / mean time until solved"] == "Never."
+
+
+def test_noise_is_a_row_a_run_with_its_size_and_its_shares():
+    (row,) = noise_lines(mechanism()).to_dict("records")
+    assert row == {
+        "run": "base-42",
+        "lr": "0.001",
+        "trace of the noise, batch 512": "0.07",
+        "largest eigenvalue": "2.8",
+        "smallest": "-0.5",
+        "noise along the largest / isotropic": "4e+03 [3e+03, 6e+03]",
+        "along the smallest / isotropic": "500 [375, 750]",
+        "along the 2 largest, of all": "1.8%",
+    }
+    larger = mechanism()
+    only_128 = larger["noise_shares"].query("batch_size == 128").assign(run="k10-42")
+    larger["noise_shares"] = pd.concat([larger["noise_shares"], only_128])
+    sizes = larger["noise_sizes"]
+    larger["noise_sizes"] = pd.concat([sizes, sizes.assign(run="k10-42")])
+    assert "trace of the noise, batch 128" in noise_lines(larger)  # the largest that both have

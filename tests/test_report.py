@@ -15,7 +15,7 @@ DRAWN = [name for name, _, _ in FIGURES if name != "linear"]
 
 @pytest.fixture
 def table():
-    moments = ("tau", "character_tau", "onset", "loss_onset")
+    moments = ("tau", "character_tau", "onset", "onset_string", "loss_onset")
     rows = [
         ("base", 20, "observed", 300),
         ("k36", 36, "censored", 900),

@@ -8,7 +8,7 @@ from mbc.runs_report import not_looked_into, run_lines
 
 @pytest.fixture
 def table():
-    moments = ("tau", "onset", "loss_onset")
+    moments = ("tau", "onset", "onset_string", "loss_onset")
     rows = [
         ("base", 20, "observed", 300),
         ("k36", 36, "censored", 900),
@@ -43,7 +43,7 @@ def test_moments_that_were_not_seen_are_said_to_be_so(table):
 
 def test_a_forward_run_has_no_plateau_and_no_onset(table):
     lines = run_lines(table.assign(direction="forward"), {})
-    for column in ("onset", "plateau / log k", "peak / log k", "first character at τ / log 36"):
+    for column in ("onset", "onset, whole answer", "plateau / log k", "peak / log k"):
         assert lines[column].tolist() == [""] * 4
 
 
