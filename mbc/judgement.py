@@ -309,43 +309,45 @@ def _cascade(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
     for suffix, (onset, loss_onset) in CASCADE.items():
         known = _known_order(runs, onset, loss_onset)
         answers[f"onset_before_loss{suffix}"] = share_of(
-            known["seen"] & ((known["onset"] < known["loss_onset"]) | ~known["left"]),
-            "of the runs that show which of the two comes first",
+            known["before"], "of the runs that show which of the two comes first"
         )
         answers[f"lead_fraction{suffix}"] = _lead(paper[f"lead_fraction{suffix}"], known)
     return answers
 
 
-def _known_order(runs: pd.DataFrame, onset: str, loss_onset: str) -> pd.DataFrame:
-    """Return the runs in which it is known which of two moments comes first.
+def _known_order(runs: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Return the runs in which it is known whether one moment comes before another.
 
     Returns:
-        Columns ``condition``; ``onset``, ``loss_onset``: the moments, of a censored one the last
-        step known to be before it; ``seen`` and ``left``: whether they were observed.
+        Columns ``condition``; ``first`` and ``second``: the moments, of a censored one the last
+        step known to be before it; ``first_seen`` and ``second_seen``: whether they were observed;
+        ``before``: whether the first comes before the second.
     """
     order = pd.DataFrame(
         {
             "condition": runs["condition"],
-            "onset": runs[onset],
-            "loss_onset": runs[loss_onset],
-            "seen": runs[f"{onset}_status"] == "observed",
-            "left": runs[f"{loss_onset}_status"] == "observed",
+            "first": runs[first],
+            "second": runs[second],
+            "first_seen": runs[f"{first}_status"] == "observed",
+            "second_seen": runs[f"{second}_status"] == "observed",
         }
     )
-    later = order["left"] & (order["onset"] >= order["loss_onset"])  # also if it was not reached
-    return order[order["seen"] | later]
+    earlier = order["first"] < order["second"]
+    order["before"] = order["first_seen"] & (earlier | ~order["second_seen"])
+    after = order["second_seen"] & ~earlier  # even if the first was not reached by that step
+    return order[order["before"] | after]
 
 
 def _lead(paper: dict, known: pd.DataFrame) -> Answer:
-    """Judge the mean lead.
+    """Judge the mean lead of an onset over a loss onset.
 
     An onset that a run did not reach, later than its loss onset, counts with the run's end: without
     it the latest onsets would be missing from the mean. So does a loss onset that it did not reach,
     and then the mean is a bound.
     """
-    leads = (known["loss_onset"] - known["onset"]) / known["loss_onset"].clip(lower=1)
+    leads = (known["second"] - known["first"]) / known["second"].clip(lower=1)
     ours = mean_with_interval(leads.groupby(known["condition"]).mean(), len(known))
-    late, staying = int((~known["seen"]).sum()), int((~known["left"]).sum())
+    late, staying = int((~known["first_seen"]).sum()), int((~known["second_seen"]).sum())
     notes = [
         f"{n} of {len(known)} runs ended before the {moment} and count with their end"
         for n, moment in ((late, "onset"), (staying, "loss onset"))
@@ -354,16 +356,15 @@ def _lead(paper: dict, known: pd.DataFrame) -> Answer:
     ours = replace(ours, note="; ".join(notes))
     if staying:
         ours = replace(ours, low=None, high=None, bound=None if late else "at least")
-        if late:
-            return ours, TOO_FEW, judge_size(ours, paper, 0.0)[1]
     verdict, rule = judge_size(ours, paper, 0.0)
+    if staying and late:  # bounds from both sides
+        verdict = TOO_FEW
     return ours, verdict, rule
 
 
 def _b_first(runs: pd.DataFrame) -> Answer:
-    known = _known_order(runs, "onset_b_string", "onset_string")
     return share_of(
-        known["seen"] & ((known["onset"] < known["loss_onset"]) | ~known["left"]),
+        _known_order(runs, "onset_b_string", "onset_string")["before"],
         "B-gap of the whole answer above transition.onset_gap before its z-gap is; of the runs "
         "that show which comes first",
     )
