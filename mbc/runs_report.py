@@ -42,18 +42,18 @@ def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
                 "first character at τ / log 36": (
                     _ratio(run["tau_loss_character_1"] / math.log(N_CHARACTERS)) if backward else ""
                 ),
-                "ended": f"{_end(run)}, {ENDINGS[run['run_status']]}",
+                "ended": ENDINGS[run["run_status"]].format(_end(run)),
             }
         )
     return pd.DataFrame(rows)
 
 
 ENDINGS = {
-    "transition_passed": "after its transition",
-    "step_budget_spent": "step budget spent",
-    "diverged": "diverged",
+    "transition_passed": "at {}, after its transition",
+    "step_budget_spent": "at {}, its budget",
+    "diverged": "diverged at {}",
 }
-"""How runs end, in words."""
+"""How runs end, and at which step, in words."""
 
 
 def _ratio(value: float) -> str:

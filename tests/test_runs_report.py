@@ -52,8 +52,8 @@ def test_a_diverged_run_ends_at_its_first_loss_that_was_not_finite(table):
     assert not_looked_into(table[:3]) == []
     assert not_looked_into(table) == ["Not looked into, because they diverged: hot-42."]
     ended = run_lines(table, {}).set_index("run")["ended"]
-    assert ended["hot-42"] == "861, diverged"
-    assert ended["base-42"] == "900, after its transition"
+    assert ended["hot-42"] == "diverged at 861"
+    assert ended["base-42"] == "at 900, after its transition"
 
 
 def test_at_scale_1_the_papers_waiting_times_stand_beside_ours(table):
