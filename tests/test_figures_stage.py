@@ -49,7 +49,14 @@ def draw(params, tmp_path, monkeypatch):
     monkeypatch.setattr(figures.figures, "save", save_and_keep)
 
     def run(
-        onset=ONSET, tau=TAU, *, base=None, history=HISTORY, outcome="transition_passed", fit=NO_FIT
+        onset=ONSET,
+        tau=TAU,
+        *,
+        base=None,
+        history=HISTORY,
+        outcome="transition_passed",
+        fit=NO_FIT,
+        scale=0.1,
     ):
         values = {**{key: params[key] for key in BASE_KEYS}, **(base or {})}
         ended = {"status": outcome, "last_step": 20}
@@ -64,7 +71,7 @@ def draw(params, tmp_path, monkeypatch):
             folder.mkdir(parents=True)
             history.to_csv(folder / "history.csv", index=False)
         run_table(rows).to_csv(tmp_path / "runs.csv", index=False)
-        write_yaml(tmp_path / "params.yaml", {**params, **values})
+        write_yaml(tmp_path / "params.yaml", {**params, **values, "scale": scale})
         results = {"confidence": 0.9, "dataset_size": fit, "thresholds": {"0.5": fit}}
         write_json(tmp_path / "scaling.json", results)
         curve = pd.DataFrame(
@@ -116,6 +123,12 @@ def test_the_exponent_says_its_confidence_and_what_it_leaves_out(draw):
         "run",
     ]
     assert "90% bootstrap interval" in drawn["threshold_exponent"].axes[0].get_ylabel()
+
+
+def test_the_papers_waiting_times_are_drawn_at_its_own_scale_alone(draw):
+    drawn = draw(scale=1.0)
+    named = [text.get_text() for text in drawn["waiting_time"].axes[0].get_legend().get_texts()]
+    assert named == ["run", "the paper's run"]
 
 
 def test_an_exponent_of_all_runs_leaves_out_none():
