@@ -37,14 +37,14 @@ def diagnose(
     Args:
         history: rows of `mbc.training.HistoryRow.flat`.
         k: targets in each fibre.
-        tau: the run's waiting time.
+        tau: the run's waiting time; None where k = 1.
         settings: thresholds.
     """
-    if k == 1:
+    if tau is None:
         return Diagnostics()
     first_character = history.assign(candidate_loss=history["loss_character_1"])
     at_tau = {}
-    if tau is not None and tau.observed:
+    if tau.observed:
         row = history.loc[history["step"] == tau.step].iloc[0]
         at_tau = {f"tau_{name}": float(row[name]) for name in ("loss_character_1", "joint_loss")}
     return Diagnostics(

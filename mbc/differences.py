@@ -22,16 +22,18 @@ def differences(claims: dict) -> pd.DataFrame:
     """
     rows = []
     for claim in claims.values():
-        span, ours = claim.get("paper_range"), claim["ours"].get("value")
-        paper = claim.get("paper")
+        ours = claim["ours"].get("value")
         if claim["verdict"] not in (OTHER_SIZE, NOT_REPRODUCED) or ours is None:
             continue
-        if paper is None and span is None:
-            continue
-        if paper is None:
-            paper, said = min(span, key=lambda end: abs(end - ours)), f"{span[0]:g} to {span[1]:g}"
-        else:
+        if "paper" in claim:
+            paper = claim["paper"]
             said = f"{paper:.3g}"
+        elif "paper_range" in claim:
+            low, high = claim["paper_range"]
+            paper = min((low, high), key=lambda end: abs(end - ours))
+            said = f"{low:g} to {high:g}"
+        else:
+            continue
         bound = BOUNDS[claim["ours"].get("bound")]
         ratio = f"{bound}{ours / paper:.2g}" if min(ours, paper) > 0 else ""
         rows.append(

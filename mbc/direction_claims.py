@@ -33,12 +33,16 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
     def by_k(key: str) -> list[dict]:  # where several have one k, that of the sweep counts
         return sorted(effects[key], key=lambda ratio: ratio["condition"] in swept)
 
-    compared = paper["transfer"]["compared"]
     return {
         "forward_slower": _slower(paper["forward_slower"], effects["direction_by_tau"]),
         "forward_slower_by_character": _by_use(by_character, effects["forward_use"]),
-        "transfer": _transfer(compared, by_k("transfer_by_tau")),
-        "transfer_by_character": _transfer(compared, by_k("transfer_by_character_tau")),
+        **{
+            name: _transfer(paper[name]["compared"], by_k(key))
+            for name, key in (
+                ("transfer", "transfer_by_tau"),
+                ("transfer_by_character", "transfer_by_character_tau"),
+            )
+        },
         "linear": _linear(paper["linear"]["limit"], effects["linear"]),
     }
 

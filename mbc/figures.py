@@ -34,7 +34,7 @@ ANATOMY_PANELS = {
     "gaps of the whole\nanswer (nats)": ["z_gap_string", "b_gap_string"],
 }
 
-MOMENT_SHADES = ["0.7", "0.45", "0.7", "0.45"]
+MOMENT_SHADES = ["0.7", "0.45"]
 """Greys of the moments in the anatomy, in turn."""
 
 GAP_NAMES = {

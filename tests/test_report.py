@@ -1,7 +1,6 @@
 import json
 import math
 
-import pandas as pd
 import pytest
 
 from mbc.report import FIGURES, MAIN_FIGURES, report
@@ -9,49 +8,26 @@ from mbc.runs import RANDOM_WEIGHTS
 from mbc.settings import NOISE_SWEEPS
 from mbc.summary import summarise
 from tests.test_mechanism_report import mechanism
+from tests.test_runs_report import runs_of_every_status
 
 DRAWN = [name for name, _, _ in FIGURES if name != "linear"]
 
 
 @pytest.fixture
 def table():
-    moments = ("tau", "character_tau", "onset", "onset_string", "loss_onset")
-    rows = [
-        ("base", 20, "observed", 300),
-        ("k36", 36, "censored", 900),
-        ("k01", 1, "undefined", None),
-        ("hot", 20, "diverged", 70),
-    ]
-    return pd.DataFrame(
-        [
-            {
-                "run": f"{name}-42",
-                "condition": name,
-                "seed": 42,
-                "direction": "backward",
-                "network": "transformer",
-                "fibre": "distinct",
-                "start_from": RANDOM_WEIGHTS,
-                "k": k,
-                "n_b": 100,
-                "dataset_size": 100 * k,
-                "run_status": "transition_passed",
-                "last_step": 900,
-                "diverged_at": None,
-                "checkpoint_every": 0,
-                "plateau_ratio": 1.01 if step else None,
-                "plateau_z_gap": 0.01 if step else None,
-                "plateau_peak_ratio": 1.1 if step else None,
-                "plateau_fibre_mass": k / 36,
-                "lead_fraction": 0.5 if status == "observed" else None,
-                "lead_fraction_string": 0.6,
-                "tau_loss_character_1": 0.95 * math.log(36) if status == "observed" else None,
-                **dict.fromkeys(moments, step),
-                **{f"{m}_status": status for m in moments},
-            }
-            for name, k, status, step in rows
-        ]
-    ).astype(dict.fromkeys(moments, "Int64"))
+    runs = runs_of_every_status()
+    return runs.assign(
+        seed=42,
+        network="transformer",
+        fibre="distinct",
+        start_from=RANDOM_WEIGHTS,
+        checkpoint_every=0,
+        plateau_z_gap=[0.01, 0.01, None, 0.01],
+        plateau_fibre_mass=runs["k"] / 36,
+        lead_fraction=[0.5, None, None, None],
+        lead_fraction_string=0.6,
+        tau_loss_character_1=[0.95 * math.log(36), None, None, None],
+    )
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from mbc.runs_report import not_looked_into, run_lines
 
 
-@pytest.fixture
-def table():
-    moments = ("tau", "onset", "onset_string", "loss_onset")
+def runs_of_every_status():
+    """Return what the report reads of four runs: observed, censored, undefined and diverged."""
+    moments = ("tau", "character_tau", "onset", "onset_string", "loss_onset")
     rows = [
         ("base", 20, "observed", 300),
         ("k36", 36, "censored", 900),
@@ -31,6 +31,11 @@ def table():
             for name, k, status, step in rows
         ]
     ).astype(dict.fromkeys(moments, "Int64"))
+
+
+@pytest.fixture
+def table():
+    return runs_of_every_status()
 
 
 def test_moments_that_were_not_seen_are_said_to_be_so(table):
