@@ -17,8 +17,11 @@ REPRODUCED = "reproduced"
 OTHER_SIZE = "same direction, other size"
 NOT_REPRODUCED = "not reproduced"
 TOO_FEW = "undecided: too few runs"
+CUT_SHORT = "undecided: runs ended too early"
+OPEN = "undecided: the measure does not tell"
 NOT_RUN = "not run"
-VERDICTS = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED, TOO_FEW, NOT_RUN)
+VERDICTS = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED, TOO_FEW, CUT_SHORT, OPEN, NOT_RUN)
+"""What is undecided says what would decide it: more seeds, longer runs, or another measure."""
 
 TOLERANCE = 0.25
 """A number without interval, or whose interval holds the paper's, counts as the paper's if it is
@@ -141,7 +144,7 @@ def _judge_bound(ours: Measured, paper: float, neutral: float) -> str:
         return OTHER_SIZE
     if ours.bound == "at most" and ours.value < neutral:
         return NOT_REPRODUCED
-    return TOO_FEW
+    return CUT_SHORT
 
 
 def judge_share(holds: list[bool]) -> tuple[Measured, str, str]:

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from mbc.claims import (
+    CUT_SHORT,
     NO_RUNS,
     NOT_REPRODUCED,
     NOT_RUN,
+    OPEN,
     OTHER_SIZE,
     REPRODUCED,
+    TOLERANCE,
     TOO_FEW,
     Answer,
     Measured,
@@ -50,8 +53,8 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
 def _linear(limit: float, runs: list[dict]) -> Answer:
     ends = [run for run in runs if "final_ratio" in run]
     ours, verdict, rule = share_of(
-        [run["final_ratio"] > 0.97 and run["largest_z_gap"] < limit for run in ends],
-        f"last candidate loss above 0.97 log k and no z-gap of {limit:g} nats at any evaluation",
+        [0.95 < run["final_ratio"] < 1.05 and run["largest_z_gap"] < limit for run in ends],
+        f"last candidate loss within 5% of log k and no z-gap of {limit:g} nats at any evaluation",
     )
     note = "; ".join(
         f"k = {run['k']}: {run['final_ratio']:.2f} log k, z-gap up to {run['largest_z_gap']:.2f}"
@@ -73,7 +76,7 @@ def _by_use(answer: Answer, forward_use: list[dict]) -> Answer:
         return ours, verdict, rule
     gaps = ", ".join(f"{use['gap']:.2f}" for use in unused)
     note = f"{ours.note}; forward runs met it before they used A (shuffled: {gaps} nats)"
-    return replace(ours, note=note), TOO_FEW, rule
+    return replace(ours, note=note), OPEN, rule
 
 
 def _slower(paper: dict, ratios: list[dict]) -> Answer:
@@ -91,11 +94,11 @@ def _slower(paper: dict, ratios: list[dict]) -> Answer:
         note=_by_k(ratios),
     )
     if not known:
-        return ours, TOO_FEW, rule
+        return ours, CUT_SHORT, rule
     if min(known) <= 1:
         return ours, NOT_REPRODUCED, rule
     if len(known) < len(ratios):
-        return ours, TOO_FEW, rule
+        return ours, CUT_SHORT, rule
     inside = min(known) >= low / 1.25 and max(known) <= high * 1.25
     return ours, REPRODUCED if inside else OTHER_SIZE, rule
 
@@ -103,19 +106,33 @@ def _slower(paper: dict, ratios: list[dict]) -> Answer:
 def _transfer(compared: list[int], ratios: list[dict]) -> Answer:
     small, large = compared
     rule = (
-        f"reproduced if the speed-up is above 1 at k = {large} and below 1 at k = {small}; in its "
-        f"direction only if it is larger at k = {large}"
+        f"reproduced if in every seed the speed-up is above 1 at k = {large} and below 1 at "
+        f"k = {small}, not reproduced if one of them lies on the other side, else undecided; a "
+        f"ratio of single runs within {TOLERANCE:.0%} of 1 lies on neither"
     )
     if not ratios:
         return NO_RUNS
-    by_k = {ratio["k"]: ratio.get("value") for ratio in ratios}
-    first, last = by_k.get(small), by_k.get(large)
-    ours = Measured(last, n_runs=2 * sum(r["n_seeds"] for r in ratios), note=_by_k(ratios))
-    if first is None or last is None:
-        return ours, TOO_FEW, rule
-    if first < 1 < last:
+    by_k = {ratio["k"]: ratio for ratio in ratios}
+    helps = [_side(by_k.get(k, {})) for k in (large, small)]
+    ours = Measured(
+        by_k.get(large, {}).get("value"),
+        n_runs=2 * sum(ratio["n_seeds"] for ratio in ratios),
+        note=_by_k(ratios),
+    )
+    if helps == [1, -1]:
         return ours, REPRODUCED, rule
-    return ours, OTHER_SIZE if first < last else NOT_REPRODUCED, rule
+    if helps[0] == -1 or helps[1] == 1:
+        return ours, NOT_REPRODUCED, rule
+    lost = any(ratio["n_left_out"] for ratio in ratios if ratio["k"] in compared)
+    return ours, CUT_SHORT if lost else TOO_FEW, rule
+
+
+def _side(ratio: dict) -> int:
+    """Return 1 for a speed-up above 1 in every seed, -1 for one below 1, 0 if it is neither."""
+    if "low" in ratio:
+        return int(ratio["low"] > 1) - int(ratio["high"] < 1)
+    value = ratio.get("value", 1.0)
+    return int(value > 1 + TOLERANCE) - int(value < 1 / (1 + TOLERANCE))
 
 
 def _by_k(ratios: list[dict]) -> str:

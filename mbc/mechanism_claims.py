@@ -7,14 +7,16 @@ import pandas as pd
 
 from mbc.checkpoints import at_fraction
 from mbc.claims import (
+    CUT_SHORT,
     NOT_REPRODUCED,
     NOT_RUN,
+    OPEN,
     OTHER_SIZE,
     REPRODUCED,
-    TOO_FEW,
     Answer,
     Measured,
     judge_share,
+    judge_size,
     mean_with_interval,
     share_of,
 )
@@ -23,28 +25,35 @@ Tables = dict[str, pd.DataFrame]
 """The tables of `mbc.mechanism` by name."""
 
 
-def judge_mechanism(paper: dict, tables: Tables, sizes: pd.Series) -> dict[str, Answer]:
+def judge_mechanism(paper: dict, tables: Tables, runs: pd.DataFrame) -> dict[str, Answer]:
     """Return answers to the claims of sections 3.3, 4 and 6 of the paper by name.
 
     Args:
         paper: for each claim its section, words and number.
         tables: of `mbc.mechanism`.
-        sizes: number of examples in the dataset of each run, by the run's name.
+        runs: the table of runs, by the run's name.
     """
-    curvatures = _downward(tables["curvature"], sizes)
+    curvatures = _downward(tables["curvature"], runs["dataset_size"], "plateau")
     return {
         "groups_at_half_tau": _half_tau(tables["groups"], tables["group_transitions"]),
         **{
-            name: _after_tau(paper[name], k, tables["groups"])
-            for name, k in (("groups_after_tau_10", 10), ("groups_after_tau_20", 20))
+            f"{name}_{k}": answer(paper[f"{name}_{k}"], k, tables["groups"])
+            for name, answer in (
+                ("group_accuracy_at_half_tau", _accuracy_at_half_tau),
+                ("groups_after_tau", _after_tau),
+            )
+            for k in (10, 20)
         },
         "transition_width": _width(
             paper["transition_width"], tables["group_transitions"], tables["groups"]
         ),
-        "collective": _collective(tables["group_transitions"]),
+        "collective": _collective(tables["group_transitions"], tables["groups"]),
         "leading_head": _leading_head(tables["leading_heads"]),
         "saddle": _saddle(curvatures),
         "anisotropy": _anisotropy(paper["anisotropy"], curvatures),
+        "minimum_at_end": _minimum(
+            _downward(tables["curvature"], runs["dataset_size"], "end"), runs["end_status"]
+        ),
         "noise_alignment": _noise_alignment(tables["noise_shares"]),
         "coherence": _coherence(paper["coherence"], tables["displacement"]),
     }
@@ -57,6 +66,14 @@ def _half_tau(curves: pd.DataFrame, transitions: pd.DataFrame) -> Answer:
     return _noted(ours, counts), verdict, rule
 
 
+def _accuracy_at_half_tau(paper: dict, k: int, curves: pd.DataFrame) -> Answer:
+    points = at_fraction(curves, 0.5)
+    points = points[points["k"] == k]
+    ours = mean_with_interval(points["mean_accuracy"], len(points))
+    verdict, rule = judge_size(ours, paper, 1 / k)
+    return ours, verdict if len(points) else NOT_RUN, rule
+
+
 def _after_tau(paper: dict, k: int, curves: pd.DataFrame) -> Answer:
     rule = "reproduced if the mean share is the paper's less 0.03 or more; in its direction only "
     rule += "above a half"
@@ -65,7 +82,7 @@ def _after_tau(paper: dict, k: int, curves: pd.DataFrame) -> Answer:
     ours = mean_with_interval(points["share_solved"], len(points))
     if ours.value is None:
         return ours, NOT_RUN, rule
-    ours = _noted(ours, [f"{p['run']}: {p['share_solved']:.0%}" for _, p in points.iterrows()])
+    ours = _noted(ours, [f"{p['run']}: {p['share_solved']:.1%}" for _, p in points.iterrows()])
     if ours.value >= paper["value"] - 0.03:
         return ours, REPRODUCED, rule
     return ours, OTHER_SIZE if ours.value > 0.5 else NOT_REPRODUCED, rule
@@ -95,19 +112,21 @@ def _width(paper: dict, transitions: pd.DataFrame, curves: pd.DataFrame) -> Answ
     wide = ours.value > 1.5 * paper["value"]
     if bound is not None:
         ours = Measured(ours.value, n_runs=ours.n_runs, note="; ".join(notes), bound=bound)
-        return ours, NOT_REPRODUCED if ours.value >= 1 else TOO_FEW, rule
+        return ours, NOT_REPRODUCED if ours.value >= 1 else CUT_SHORT, rule
     ours = _noted(ours, notes)
     if ours.value >= 0.5 * paper["value"] and not wide:
         return ours, REPRODUCED, rule
     return ours, OTHER_SIZE if ours.value < 1 else NOT_REPRODUCED, rule
 
 
-def _collective(transitions: pd.DataFrame) -> Answer:
+def _collective(transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:
+    """Judge against groups that wait by themselves, and say how far items learned singly go."""
     known = transitions.dropna(subset="collective")
     ours, verdict, rule = share_of(
         known["collective"],
         "width below that of groups that wait independently, without memory, equally long on "
-        "average (independent groups whose waits vary as little as the note says would do as well)",
+        "average (independent groups whose waits vary as little as the note says would do as well, "
+        "and so would items that are learned singly, as far as the note says)",
     )
     notes = [
         f"{run['run']}: coefficient of variation {run['width_as_cv']:.2f}"
@@ -115,8 +134,13 @@ def _collective(transitions: pd.DataFrame) -> Answer:
     ]
     unfinished = transitions[transitions["collective"].isna()]["run"].tolist()
     notes += [f"{run}: not finished" for run in unfinished]
+    beyond = (curves["share_solved"] - curves["independent_share_solved"]).abs()
+    notes += [
+        f"{run}: share of solved groups within {gap:.2f} of that of items learned singly"
+        for run, gap in beyond.groupby(curves["run"], sort=False).max().items()
+    ]
     if unfinished and verdict == REPRODUCED:
-        verdict = TOO_FEW
+        verdict = CUT_SHORT
     return _noted(ours, notes), verdict, rule
 
 
@@ -128,7 +152,8 @@ def _leading_head(leading: pd.DataFrame) -> Answer:
         of_kind = chosen[chosen["ablation"] == kind]
         holds[kind] = [value is True or value == "True" for value in of_kind["in_first_layer"]]
         names += [
-            f"{run['run']}, {kind}: L{int(run['layer'])}H{int(run['head'])}"
+            f"{run['run']}, {kind}: L{int(run['layer'])}H{int(run['head'])}, {run['rise']:.2f} "
+            f"nats, the next {run['second_rise']:.2f}"
             if run["verdict"] == "leader"
             else f"{run['run']}, {kind}: {run['verdict']}"
             for _, run in of_kind.iterrows()
@@ -142,8 +167,8 @@ def _leading_head(leading: pd.DataFrame) -> Answer:
     return _noted(ours, names), verdict, rule
 
 
-def _downward(curvatures: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
-    """Return for each followed run what the smallest eigenvalue on its plateau can be.
+def _downward(curvatures: pd.DataFrame, sizes: pd.Series, phase: str) -> pd.DataFrame:
+    """Return for each followed run what the smallest eigenvalue in a phase can be.
 
     Along the direction that the first sample chose, the curvature of the loss on the whole dataset
     is a mean over the first sample and the other examples, for which the second sample stands. It
@@ -153,10 +178,11 @@ def _downward(curvatures: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
     Returns:
         Columns ``run``, ``largest`` and ``smallest`` (means of two samples), ``transferred``,
         ``along``: the curvature along the first sample's direction on the whole dataset, ``error``
-        of the products behind it, ``downward``: whether it is below 0 beyond that.
+        of the products behind it, ``downward``: whether it is below 0 beyond that, ``open``:
+        whether only the samples' smallest eigenvalue is.
     """
     rows = []
-    for run, of_run in curvatures[curvatures["phase"] == "plateau"].groupby("run"):
+    for run, of_run in curvatures[curvatures["phase"] == phase].groupby("run"):
         first = of_run[of_run["sample"] == "first"].iloc[0]
         share = min(1.0, first["examples"] / sizes[run])
         rows.append(
@@ -170,26 +196,46 @@ def _downward(curvatures: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
             }
         )
     columns = ["run", "largest", "smallest", "transferred", "along", "error"]
-    plateau = pd.DataFrame(rows, columns=columns)
-    return plateau.assign(downward=plateau["along"] < -plateau["error"])
+    found = pd.DataFrame(rows, columns=columns)
+    return found.assign(
+        downward=found["along"] < -found["error"],
+        open=(found["along"] >= -found["error"]) & (found["smallest"] < -found["error"]),
+    )
 
 
 def _saddle(plateau: pd.DataFrame) -> Answer:
-    open_ = ~plateau["downward"] & (plateau["smallest"] < -plateau["error"])
-    notes = [
-        f"{run['run']}: {run['along']:.2g} (sample {run['smallest']:.2g}, others "
-        f"{run['transferred']:.2g})"
-        for _, run in plateau.iterrows()
-    ]
     ours, verdict, rule = share_of(
         plateau["downward"],
         "below 0 beyond the products' errors along the direction that one sample of examples "
         "chose, on the whole dataset (the second sample stands for examples in neither); undecided "
         "if only the sample itself curves downward",
     )
-    if verdict != REPRODUCED and open_.any():
-        verdict = TOO_FEW
-    return _noted(ours, notes), verdict, rule
+    if verdict != REPRODUCED and plateau["open"].any():
+        verdict = OPEN
+    return _noted(ours, _eigenvalues(plateau)), verdict, rule
+
+
+def _eigenvalues(found: pd.DataFrame) -> list[str]:
+    return [
+        f"{run['run']}: {run['along']:.2g} (sample {run['smallest']:.2g}, others "
+        f"{run['transferred']:.2g})"
+        for _, run in found.iterrows()
+    ]
+
+
+def _minimum(ends: pd.DataFrame, end_status: pd.Series) -> Answer:
+    converged = ends[(ends["run"].map(end_status) == "observed").astype(bool)]
+    ours, verdict, rule = share_of(
+        ~converged["downward"] & ~converged["open"],
+        "neither the samples nor the whole dataset curve downward beyond the products' errors, at "
+        "the last checkpoint of the runs that came below 0.1 log k; undecided if only the samples "
+        "do, or if no run came so far",
+    )
+    if verdict == NOT_RUN and len(ends):
+        verdict = CUT_SHORT
+    elif verdict != REPRODUCED and converged["open"].any():
+        verdict = OPEN
+    return _noted(ours, _eigenvalues(converged)), verdict, rule
 
 
 def _anisotropy(paper: dict, plateau: pd.DataFrame) -> Answer:
@@ -213,7 +259,7 @@ def _anisotropy(paper: dict, plateau: pd.DataFrame) -> Answer:
     if most.max() < 10:
         return ours, NOT_REPRODUCED, rule
     inside = least.min() >= 10 and most.max() < paper["value"]
-    return ours, OTHER_SIZE if inside else TOO_FEW, rule
+    return ours, OTHER_SIZE if inside else OPEN, rule
 
 
 def _noise_alignment(shares: pd.DataFrame) -> Answer:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from mbc.claims import (
+    CUT_SHORT,
     NOT_REPRODUCED,
     NOT_RUN,
     REPRODUCED,
@@ -24,6 +25,7 @@ COMPARED = {
     "batch_size_steps": ("batch_size", "tau"),
     "learning_rate_ratio": ("learning_rate", "tau"),
     "label_noise": ("label_noise", "tau"),
+    "label_noise_elbow": ("label_noise", "tau"),
 }
 """For each claim about a ratio its sweep and the column of the waiting time."""
 
@@ -39,7 +41,9 @@ def judge_noise(paper: dict, sweeps: dict[str, pd.DataFrame]) -> dict[str, Answe
     for name, (sweep, response) in COMPARED.items():
         ours = ratio_between(sweeps[sweep], NOISE_SWEEPS[sweep], paper[name]["compared"], response)
         verdict, rule = judge_size(ours, paper[name], 1.0)
-        answers[name] = (ours, NOT_RUN if ours.n_runs == 0 else verdict, rule)
+        if ours.value is None:
+            verdict = CUT_SHORT if ours.n_runs else NOT_RUN
+        answers[name] = (ours, verdict, rule)
     rates = sweeps["learning_rate"]
     answers["learning_rate_monotone"] = _monotone(rates, "lr")
     hot = rates[np.isclose(rates["lr"], paper["learning_rate_limit"]["limit"])]
@@ -62,7 +66,7 @@ def _limit(hot: pd.DataFrame) -> Answer:
     ours = Measured(float(passed.sum()), n_runs=len(hot), note=note)
     if passed.any():
         return ours, NOT_REPRODUCED, rule
-    return ours, TOO_FEW if leaving.any() else REPRODUCED, rule
+    return ours, CUT_SHORT if leaving.any() else REPRODUCED, rule
 
 
 def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: str) -> Measured:
@@ -103,13 +107,13 @@ def _monotone(runs: pd.DataFrame, x: str) -> Answer:
     """Judge whether the waiting time rises from each x to the next.
 
     A waiting time is known to lie between two evaluations, one of a censored run only from below:
-    a rise or a fall counts where these ranges, averaged over seeds, do not overlap. A fall that
-    rests on a single run must be one by more than `TOLERANCE`, too.
+    a rise or a fall counts where these ranges, averaged over seeds, do not overlap. One that rests
+    on a single run must be one by more than `TOLERANCE`, too.
     """
     rule = (
-        "reproduced if τ rises from each rate to the next by more than the spacing of evaluations, "
-        f"not reproduced if it falls somewhere by more (and, from or to a single run, by more than "
-        f"{TOLERANCE:.0%}), else undecided"
+        "reproduced if τ rises from each rate to the next, not reproduced if it falls somewhere, "
+        "by more than the spacing of evaluations and, from or to a single run, by more than "
+        f"{TOLERANCE:.0%}; else undecided"
     )
     known = runs[runs["tau_status"].isin(["observed", "censored"])]
     low, high, single = [], [], []
@@ -121,7 +125,7 @@ def _monotone(runs: pd.DataFrame, x: str) -> Answer:
         high.append(means[1] if (seeds["tau_status"] == "observed").all() else math.inf)
     n_steps = len(low) - 1
     factors = [1 + TOLERANCE if a or b else 1.0 for a, b in pairwise(single)]
-    rises = sum(b > a for a, b in zip(high, low[1:], strict=False))
+    rises = sum(a * f < b for a, b, f in zip(high, low[1:], factors, strict=False))
     falls = sum(b * f < a for a, b, f in zip(low, high[1:], factors, strict=False))
     note = f"{rises} of {n_steps} steps up, {falls} down"
     if n_steps < 2:

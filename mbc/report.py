@@ -8,7 +8,7 @@ from mbc.claims import VERDICTS
 from mbc.differences import BOUNDS, differences, ruled_out
 from mbc.fits_report import fit_table, noise_tables
 from mbc.mechanism_report import mechanism_lines, noise_lines
-from mbc.runs_report import not_looked_into, run_lines
+from mbc.runs_report import beside_paper, not_looked_into, run_lines
 
 FIGURES = (
     (
@@ -29,7 +29,9 @@ FIGURES = (
     (
         "loss_curves",
         "Loss curves (Figure 1)",
-        "Candidate loss of the runs of the dataset-size sweep; dotted lines mark log k.",
+        "Candidate loss of the runs of the dataset-size sweep, from the first evaluation after "
+        "step 0; dotted lines mark log k. Above log k wrong candidates are likelier than the right "
+        "one.",
     ),
     (
         "cascade",
@@ -60,8 +62,10 @@ FIGURES = (
         "direction",
         "Direction and transfer (Table 2)",
         "Forward is A → B; `backward after forward` starts from the forward run's last weights. "
-        "The loss per character has the same definition in both directions, but a forward run "
-        "meets it by knowing the n_b strings, before it uses A.",
+        "The candidate loss of a forward run ranks the right B among k base strings, the others "
+        "drawn at random; what the paper's ranks it does not say. The loss per character has the "
+        "same definition in both directions, but a forward run meets it by knowing the n_b "
+        "strings, before it uses A.",
     ),
     (
         "linear",
@@ -79,8 +83,8 @@ FIGURES = (
         "groups",
         "Groups (Table 6)",
         "A group is a base string with its k selectors; it is solved when 80% of them are. Dotted: "
-        "the share that would be solved if the items of a group were learned independently: where "
-        "the curves meet, groups are solved item by item.",
+        "the share that would be solved if the items were learned singly, each as likely as every "
+        "other: where the curves meet, nothing shows that a group is solved as a whole.",
     ),
     (
         "heads",
@@ -166,9 +170,10 @@ def report(
         drawn: names of the figures in it.
         paper_times: the paper's waiting times by condition, in steps, for scale 1.
     """
+    times = paper_times if scale == 1 else {}
     parts = [
         "# Marginals before conditionals: what the runs say",
-        _opening(table, scaling, claims, summary, scale, sweeps["dataset_size"]),
+        _opening(table, scaling, claims, summary, scale, sweeps["dataset_size"], times),
         _verdicts(claims),
         TERMS,
         "## The paper's claims",
@@ -192,7 +197,7 @@ def report(
         "## Runs",
         "Moments in steps. `>` marks a censored moment: not seen, and known not to have come by "
         "that step, mostly the run's last.",
-        run_lines(table, paper_times if scale == 1 else {}).to_markdown(index=False),
+        run_lines(table, times).to_markdown(index=False),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -214,6 +219,7 @@ def _opening(
     summary: dict,
     scale: float,
     by_size: pd.DataFrame,
+    times: dict[str, int],
 ) -> str:
     runs = summary["runs"]
     undefined = runs["total"] - runs["observed"] - runs["censored"] - runs["diverged"]
@@ -234,8 +240,8 @@ def _opening(
     plateau = summary["plateau"]
     if plateau["ratio_mean"] is not None:
         lines.append(
-            f"On the plateau the candidate loss is {plateau['ratio_mean']:.2f} log k on average, "
-            f"while the probability on the fibre's first characters is "
+            f"Without label noise the candidate loss on the plateau is "
+            f"{plateau['ratio_mean']:.2f} log k on average, while the probability on the fibre's first characters is "
             f"{plateau['fibre_mass_over_chance']:.2f} times chance; later on the plateau the loss "
             f"climbs to {plateau['peak_ratio_mean']:.2f} log k."
         )
@@ -250,7 +256,7 @@ def _opening(
                 else "."
             )
         )
-    return " ".join([*lines, *_gradual(by_size)])
+    return " ".join([*lines, *_gradual(by_size), *beside_paper(table, times)])
 
 
 def _gradual(by_size: pd.DataFrame) -> list[str]:
@@ -323,15 +329,15 @@ def _differences(
     claims: dict, table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dict
 ) -> str:
     differ, varied = differences(claims), ruled_out(table, sweeps, scaling)
-    seeds = ", or is one of seeds, of which there is one" if table["seed"].nunique() == 1 else ""
+    seeds = ", or one of seeds, of which there is one" if table["seed"].nunique() == 1 else ""
     return "\n\n".join(
         [
             "Claims with a number that ours does not confirm; the ratio is to the paper's number, "
             "or to the nearer end of its range:",
             differ.to_markdown(index=False),
             "What we varied of that which the paper leaves open, and how far three of our numbers "
-            f"moved. A difference larger than that has another reason{seeds}. For ratios and for "
-            "claims on what goes on inside a run the record has no such variation:",
+            f"moved. What none of them accounts for has a reason that was not varied{seeds}. For "
+            "ratios and for claims on what goes on inside a run the record has no such variation:",
             varied.to_markdown(index=False),
         ]
     )
@@ -355,7 +361,9 @@ def _claims(claims: dict) -> str:
     return (
         pd.DataFrame(rows).to_markdown(index=False)
         + "\n\nEvery verdict is computed from the numbers by its rule. What is *added* is not the "
-        "paper's own claim, but another reading of one, or a test that it proposes.\n\n"
+        "paper's own claim, but another reading of one, or a test that it proposes. The paper's "
+        "are the statements of its abstract, sections 2 to 5 and appendices that these runs can "
+        "test.\n\n"
         "<details><summary>The rules</summary>\n\n" + rules + "\n\n</details>"
     )
 

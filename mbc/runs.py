@@ -27,6 +27,7 @@ WHOLE_NUMBERS = dict.fromkeys(
         *MOMENTS,
         *DIAGNOSTIC_MOMENTS,
         "tau_after",
+        "plateau_reached_after",
         "tau_examples",
         "width",
         "last_step",
@@ -113,7 +114,8 @@ def run_row(
             status = "diverged"
         row[name] = None if moment is None else moment.step
         row[f"{name}_status"] = status
-    row["tau_after"] = None if transition.tau is None else transition.tau.after
+    for name in ("tau", "plateau_reached"):
+        row[f"{name}_after"] = None if moments[name] is None else moments[name].after
     row["tau_examples"] = None if transition.tau is None else transition.tau.examples
     row["width"] = transition.width
     for quantity in ("lead_fraction", "lead_fraction_string", "final_ratio", "largest_z_gap"):

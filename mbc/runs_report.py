@@ -16,6 +16,24 @@ def not_looked_into(table: pd.DataFrame) -> list[str]:
     return [f"Not looked into, because they diverged: {', '.join(lost['run'])}."]
 
 
+def beside_paper(table: pd.DataFrame, paper_times: dict[str, int]) -> list[str]:
+    """Return a sentence on the waiting times of (B, z) → A as a whole beside the paper's.
+
+    Args:
+        table: the table of runs.
+        paper_times: the paper's waiting times by condition, in steps.
+    """
+    seen = table[(table["tau_status"] == "observed") & (table["direction"] == "backward")]
+    ratios = (seen["tau"].astype(float) / seen["condition"].map(paper_times)).dropna()
+    if ratios.empty:
+        return []
+    return [
+        f"Of {len(ratios)} waiting times of (B, z) → A that the paper gives, too, ours is the "
+        f"longer in {(ratios > 1).sum()}; the ratio is {ratios.median():.2f} in the median, "
+        f"{ratios.min():.2f} to {ratios.max():.2f} in all."
+    ]
+
+
 def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
     """Return the table of runs as short texts for people, a row a run.
 

@@ -23,6 +23,7 @@ def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
         & (defined["network"] == "transformer")
         & (defined["fibre"] == "distinct")
         & (defined["start_from"] == RANDOM_WEIGHTS)
+        & (defined["label_noise"] == 0)
     ]
     base = table[(table["condition"] == "base") & (table["tau_status"] == "observed")]
     law = scaling["dataset_size"]
@@ -72,8 +73,14 @@ def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
         },
         "batch_size_ratio_examples": claims["batch_size_examples"]["ours"].get("value"),
         "learning_rate_ratio_steps": claims["learning_rate_ratio"]["ours"].get("value"),
-        "claims": {verdict.split(":")[0]: verdicts.count(verdict) for verdict in VERDICTS},
+        "claims": _counts(verdicts),
     }
+
+
+def _counts(verdicts: list[str]) -> dict[str, int]:
+    """Return how many claims have each verdict; all that are undecided count together."""
+    kinds = [verdict.split(":")[0] for verdict in verdicts]
+    return {kind: kinds.count(kind) for kind in (v.split(":")[0] for v in VERDICTS)}
 
 
 def _bounds(interval: list[float] | None) -> dict:

@@ -4,7 +4,16 @@ from dataclasses import asdict
 import pandas as pd
 import pytest
 
-from mbc.claims import NOT_REPRODUCED, NOT_RUN, OTHER_SIZE, REPRODUCED, TOO_FEW, VERDICTS
+from mbc.claims import (
+    CUT_SHORT,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    OPEN,
+    OTHER_SIZE,
+    REPRODUCED,
+    TOO_FEW,
+    VERDICTS,
+)
 from mbc.judgement import judge_all
 from mbc.runs import RANDOM_WEIGHTS
 from stages.files import read_yaml
@@ -26,11 +35,13 @@ def table(**changes):
         "fibre": "distinct",
         "start_from": RANDOM_WEIGHTS,
         "lr": 1e-3,
+        "label_noise": 0.0,
         "log_k": 2.3,
         "tau": 1000.0,
         "tau_status": "observed",
         "plateau_reached": 200.0,
         "plateau_reached_status": "observed",
+        "plateau_reached_after": 150.0,
         "plateau_ratio": 1.01,
         "plateau_peak_ratio": 1.2,
         "dataset_size": 2000,
@@ -72,7 +83,9 @@ def scaling(exponent=1.2, interval=(1.1, 1.3), equivalent=True):
 
 
 def ratio(k, value, condition=None):
-    seen = {"n_seeds": 0} if value is None else {"n_seeds": 1, "value": value}
+    seen = {"n_seeds": 1, "n_left_out": 0, "value": value}
+    if value is None:
+        seen = {"n_seeds": 0, "n_left_out": 1}
     return {"condition": condition or f"k{k:02}", "k": k, **seen}
 
 
@@ -80,7 +93,7 @@ def effects():
     return {
         "direction_by_tau": [ratio(5, 3.0)],
         "direction_by_character_tau": [ratio(5, None)],
-        "transfer_by_tau": [ratio(5, 0.8), ratio(36, 1.3)],
+        "transfer_by_tau": [ratio(5, 0.75), ratio(36, 1.3)],
         "transfer_by_character_tau": [ratio(5, 1.8), ratio(36, 1.3)],
         "forward_use": [{"run": "f05-1", "k": 5, "step": 60, "gap": 12.0}],
         "linear": [
@@ -94,8 +107,14 @@ def effects():
 def judged(paper, runs, fits=None, others=None):
     """Return the claims by name, at a tenth of the paper's size."""
     fits, others = fits or scaling(), others or effects()
-    claims = judge_all(paper, runs, sweeps(), 0.1, fits, others, tables())
+    claims = judge_all(paper, runs, all_sweeps(runs), 0.1, fits, others, tables())
     return {claim.name: claim for claim in claims}
+
+
+def all_sweeps(runs):
+    """Return sweeps, that of the dataset size with the backward runs of distinct fibres."""
+    by_size = runs[(runs["fibre"] == "distinct") & (runs["tau_status"] != "undefined")]
+    return {**sweeps(), "dataset_size": by_size, "schedule": runs[runs["condition"] == "cosine"]}
 
 
 def verdicts(claims):
@@ -121,18 +140,19 @@ def test_verdicts_follow_the_numbers(paper):
     assert good["exponent"] == good["exponent_above_1"] == REPRODUCED
     assert good["k_independence_10000"] == good["k_independence_20000"] == REPRODUCED
     assert good["threshold_robustness"] == good["power_law_fit"] == REPRODUCED
-    assert good["learning_rate_monotone"] == good["learning_rate_ratio"] == REPRODUCED
+    assert good["learning_rate_ratio"] == REPRODUCED
     assert good["onset_before_loss"] == good["lead_fraction"] == REPRODUCED
     assert good["onset_before_loss_character"] == good["lead_fraction_character"] == REPRODUCED
     assert good["b_used_first"] == REPRODUCED
     assert good["forward_slower"] == good["transfer"] == REPRODUCED
     assert good["transfer_by_character"] == NOT_REPRODUCED
-    assert good["forward_slower_by_character"] == TOO_FEW
+    assert good["forward_slower_by_character"] == CUT_SHORT
     assert good["linear"] == NOT_REPRODUCED
     assert good["saddle"] == good["coherence"] == REPRODUCED
     assert verdicts(judged(paper, table()[:2]))["seed_variation"] == TOO_FEW
 
-    late = table(plateau_reached=900.0, plateau_ratio=1.2, onset=900.0)
+    late = table(plateau_reached=900.0, plateau_reached_after=850.0)
+    late = late.assign(plateau_ratio=1.2, onset=900.0)
     bad = verdicts(judged(paper, late, scaling(0.8, (0.7, 0.9), False)))
     for name in (
         *("plateau_forms_early", "plateau_height", "marginal_first", "two_regimes"),
@@ -142,55 +162,21 @@ def test_verdicts_follow_the_numbers(paper):
     assert bad["k_independence_10000"] == TOO_FEW
 
 
-def test_the_strict_marginal_is_reproduced_where_it_was_learned(paper):
-    learned = table(marginal_status="observed")
-    control = table(fibre="structured")[:1].assign(run="structured-1")
-    claim = judged(paper, pd.concat([learned, control]))["marginal_first_strict"]
-    assert claim.verdict == REPRODUCED
-    assert "with structured fibres, where it is easy to learn, 0 of 1" in claim.ours.note
-    # not even where it is easy: the criterion may be wrong
-    never = pd.concat([table(), control], ignore_index=True)
-    assert judged(paper, never)["marginal_first_strict"].verdict == TOO_FEW
-    never.loc[never["fibre"] == "structured", "marginal_status"] = "observed"
-    assert judged(paper, never)["marginal_first_strict"].verdict == NOT_REPRODUCED
-    unknown = table(marginal_status="observed", onset_status="censored")  # before what?
-    assert judged(paper, unknown)["marginal_first_strict"].verdict == NOT_REPRODUCED
-
-
-def test_a_transition_longer_than_the_plateau_is_not_sharp(paper):
-    assert judged(paper, table())["sharp_transition"].verdict == REPRODUCED
-    assert judged(paper, table(end=1700.0))["sharp_transition"].verdict == NOT_REPRODUCED
-    unfinished = table()
-    unfinished.loc[:1, "end_status"] = "censored"
-    unfinished.loc[0, "last_step"] = 1700.0  # too long already
-    claim = judged(paper, unfinished)["sharp_transition"]
-    assert (claim.ours.value, claim.ours.n_runs) == (pytest.approx(2 / 3), 3)
-    assert claim.ours.note == "2 of 3 runs; 1 ended before it was known"
-    assert claim.verdict == TOO_FEW  # 3 of 4 would be most, 2 of 4 not
-    unfinished.loc[:2, "last_step"] = 1700.0
-    unfinished.loc[:2, "end_status"] = "censored"
-    unfinished.loc[3, ["end_status", "last_step"]] = ["censored", 1500.0]
-    assert judged(paper, unfinished)["sharp_transition"].verdict == NOT_REPRODUCED
-
-
 def test_the_waiting_time_itself_is_compared_at_scale_1_only(paper):
     base = table(condition="base", tau=4848.0)[:1]
 
     def found(scale, runs):
-        claims = judge_all(paper, runs, sweeps(), scale, scaling(), effects(), tables())
-        return {claim.name: claim for claim in claims}["waiting_time"]
+        parts = (all_sweeps(runs), scale, scaling(), effects(), tables())
+        return {claim.name: claim for claim in judge_all(paper, runs, *parts)}["waiting_time"]
 
     assert found(0.1, base).verdict == NOT_RUN
     assert found(1.0, base).verdict == OTHER_SIZE
     assert found(1.0, base.assign(tau=3400.0)).verdict == REPRODUCED
+    assert found(1.0, base.assign(tau=9000.0)).verdict == NOT_REPRODUCED
+    other = base.assign(condition="cosine", run="cosine-1", tau=3700.0)
+    claim = found(1.0, pd.concat([base, other]))
+    assert (claim.ours.value, claim.ours.note) == (4848.0, "single run; cosine-1: 3700.0")
     assert found(1.0, base.assign(tau_status="censored")).verdict == NOT_RUN
-
-
-def test_a_diverged_run_had_no_two_regimes(paper):
-    runs = table()
-    runs.loc[3, "tau_status"] = "diverged"
-    claim = judged(paper, runs)["two_regimes"]
-    assert (claim.ours.value, claim.ours.n_runs) == (0.75, 4)
 
 
 def test_an_onset_that_is_known_to_come_later_counts_against_the_claim(paper):
@@ -212,11 +198,11 @@ def test_a_loss_onset_that_was_not_reached_bounds_the_lead(paper):
     order, lead = (claims[f"{n}_character"] for n in ("onset_before_loss", "lead_fraction"))
     assert (order.ours.value, order.ours.n_runs) == (1.0, 4)
     assert (lead.ours.value, lead.ours.bound) == (pytest.approx(0.6), "at least")
-    assert lead.verdict == TOO_FEW
+    assert lead.verdict == CUT_SHORT
     assert lead.ours.note == "2 of 4 runs ended before the loss onset and count with their end"
     runs.loc[3, ["onset_status", "onset"]] = ["censored", 1600.0]  # a bound from the other side
     lead = judged(paper, runs)["lead_fraction_character"]
-    assert (lead.ours.bound, lead.verdict) == (None, TOO_FEW)
+    assert (lead.ours.bound, lead.verdict) == (None, CUT_SHORT)
 
 
 def test_b_is_used_first_or_not(paper):
@@ -241,7 +227,7 @@ def test_runs_without_a_transition_leave_equivalence_open(paper):
     fits = scaling()
     fits["fixed_size"]["1000"] = {**fits["fixed_size"]["1000"], "n_left_out": 1}
     found = verdicts(judged(paper, table(), fits))
-    assert found["k_independence_10000"] == TOO_FEW
+    assert found["k_independence_10000"] == CUT_SHORT
     assert found["k_independence_20000"] == REPRODUCED
 
 
@@ -254,10 +240,10 @@ def test_the_exponent_with_censored_runs_is_that_of_the_censored_fit(paper):
     assert claims["exponent"].ours.n_runs == 10
     assert claims["exponent"].verdict == OTHER_SIZE
     assert claims["exponent_above_1"].verdict == REPRODUCED
-    assert claims["power_law_fit"].verdict == TOO_FEW
+    assert claims["power_law_fit"].verdict == CUT_SHORT
     for fit in fits["thresholds"].values():
         fit["n_left_out"] = 1
-    assert judged(paper, table(), fits)["threshold_robustness"].verdict == TOO_FEW
+    assert judged(paper, table(), fits)["threshold_robustness"].verdict == CUT_SHORT
 
 
 def test_a_poor_fit_is_no_law(paper):
@@ -275,7 +261,7 @@ def test_forward_must_be_slower_at_every_k(paper):
     assert found(4.4, 3.9, 3.0, 1.7) == REPRODUCED
     assert found(0.3, 0.6, 9.0, 25.0) == NOT_REPRODUCED
     assert found(8.0, 8.0, 9.0, 25.0) == OTHER_SIZE
-    assert found(4.4, 3.9, 3.0, None) == TOO_FEW
+    assert found(4.4, 3.9, 3.0, None) == CUT_SHORT
 
 
 def test_a_criterion_met_without_the_given_string_compares_nothing(paper):
@@ -286,7 +272,7 @@ def test_a_criterion_met_without_the_given_string_compares_nothing(paper):
     )
     unused = {**others, "forward_use": [{"run": "f05-1", "k": 5, "step": 60, "gap": 0.08}]}
     claim = judged(paper, table(), others=unused)["forward_slower_by_character"]
-    assert claim.verdict == TOO_FEW
+    assert claim.verdict == OPEN
     assert "before they used A (shuffled: 0.08 nats)" in claim.ours.note
 
 
@@ -296,10 +282,30 @@ def test_transfer_is_judged_at_the_two_k_that_the_paper_names(paper):
         return judged(paper, table(), others=others)["transfer"]
 
     assert found(ratio(10, 0.88), ratio(20, 1.07)).verdict == TOO_FEW
-    small, large = ratio(5, 0.8), ratio(36, 1.3)
+    small, large = ratio(5, 0.75), ratio(36, 1.3)
     assert found(small, large).verdict == REPRODUCED
     another = ratio(5, 2.0, "d10k_k05")
     assert found(small, another, large).verdict == REPRODUCED
+    assert found(small, ratio(36, None)).verdict == CUT_SHORT
+
+
+def test_a_transfer_that_helps_where_it_should_hurt_is_not_the_papers(paper):
+    def found(small, large):
+        others = {**effects(), "transfer_by_tau": [small, large]}
+        return judged(paper, table(), others=others)["transfer"].verdict
+
+    assert found(ratio(5, 1.3), ratio(36, 2.0)) == NOT_REPRODUCED
+    assert found(ratio(5, 0.7), ratio(36, 0.7)) == NOT_REPRODUCED
+    assert found(ratio(5, 0.9), ratio(36, 1.2)) == TOO_FEW  # single runs, within 25% of 1
+    several = {**ratio(5, 0.9), "n_seeds": 3, "low": 0.85, "high": 0.95}
+    assert found(several, ratio(36, 1.3)) == REPRODUCED
+    assert found({**several, "high": 1.1}, ratio(36, 1.3)) == TOO_FEW
+
+
+def test_linear_networks_that_leave_log_k_upwards_do_not_stay_there(paper):
+    others = effects()
+    others["linear"] = [{"k": 10, "final_ratio": 1.27, "largest_z_gap": 0.0}]
+    assert judged(paper, table(), others=others)["linear"].ours.value == 0.0
 
 
 def test_nothing_observed_is_no_crash(paper):

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from mbc.claims import NOT_REPRODUCED, NOT_RUN, OTHER_SIZE, REPRODUCED, TOO_FEW
+from mbc.claims import CUT_SHORT, NOT_REPRODUCED, NOT_RUN, OPEN, OTHER_SIZE, REPRODUCED
 from mbc.mechanism_claims import judge_mechanism
 from stages.files import read_yaml
 from tests.conftest import ROOT
@@ -23,6 +23,8 @@ def tables(**changes):
                 {
                     **{"run": run, "k": ambiguities[run], "step": round(1000 * fraction)},
                     **{"fraction": fraction, "share_solved": share},
+                    **{"mean_accuracy": max(share, 1.6 / ambiguities[run])},
+                    "independent_share_solved": share * 0.9,
                 }
                 for run in runs
                 for fraction, share in curve
@@ -39,6 +41,7 @@ def tables(**changes):
                 {
                     **{"run": run, "phase": phase, "ablation": kind, "verdict": "leader"},
                     **{"layer": 0, "head": 3, "in_first_layer": True},
+                    **{"rise": 1.72, "second_rise": 1.07},
                 }
                 for run in runs
                 for phase in ("plateau", "transition", "end")
@@ -49,7 +52,8 @@ def tables(**changes):
             [
                 {
                     **{"run": run, "phase": phase, "sample": sample, "examples": 500},
-                    **{"largest": 2.8, "smallest": -0.005, "transferred": -0.003},
+                    **{"largest": 2.8, "smallest": -0.005 if phase == "plateau" else 0.002},
+                    "transferred": -0.003 if phase == "plateau" else 0.002,
                     **{"smallest_residual": 1e-5, "rounding": 1e-6},
                 }
                 for run in runs
@@ -84,20 +88,24 @@ def tables(**changes):
     return {**found, **changes}
 
 
-SIZES = pd.Series({"k10-1": 1000, "base-1": 2000})
+RUNS = pd.DataFrame(
+    {"dataset_size": [1000, 2000], "end_status": "observed"}, index=["k10-1", "base-1"]
+)
 
 
 def verdicts(paper, **changes):
-    answers = judge_mechanism(paper, tables(**changes), SIZES)
+    answers = judge_mechanism(paper, tables(**changes), RUNS)
     return {name: verdict for name, (_, verdict, _) in answers.items()}
 
 
 def test_numbers_like_the_papers_reproduce_every_claim(paper):
-    answers = judge_mechanism(paper, tables(), SIZES)
+    answers = judge_mechanism(paper, tables(), RUNS)
     assert {name: verdict for name, (_, verdict, _) in answers.items()} == dict.fromkeys(
         answers, REPRODUCED
     )
-    assert answers["leading_head"][0].note.startswith("k10-1, zero: L0H3; base-1, zero: L0H3; k10")
+    assert answers["leading_head"][0].note.startswith(
+        "k10-1, zero: L0H3, 1.72 nats, the next 1.07; base-1, zero: L0H3"
+    )
     assert answers["coherence"][0].note.startswith("plateau: 0.0")
     assert all(rule for _, _, rule in answers.values())
 
@@ -135,18 +143,18 @@ def test_groups_that_wait_on_their_own_are_not_collective(paper):
 def test_a_run_whose_groups_were_not_all_solved_bounds_the_width(paper):
     transitions = tables()["group_transitions"].astype({"collective": object})
     transitions.loc[1, ["width_over_tau", "collective"]] = [None, None]
-    answers = judge_mechanism(paper, tables(group_transitions=transitions), SIZES)
+    answers = judge_mechanism(paper, tables(group_transitions=transitions), RUNS)
     ours, verdict, _ = answers["transition_width"]
-    assert (ours.bound, verdict) == ("at least", TOO_FEW)
+    assert (ours.bound, verdict) == ("at least", CUT_SHORT)
     assert ours.value == pytest.approx((0.4 + 1.2) / 2)  # from 0.8 to 2 times the waiting time
-    assert answers["collective"][1] == TOO_FEW
+    assert answers["collective"][1] == CUT_SHORT
     transitions["start"] = 100.0
     assert verdicts(paper, group_transitions=transitions)["transition_width"] == NOT_REPRODUCED
 
 
 def test_a_tie_is_no_leader(paper):
     heads = tables()["leading_heads"].assign(verdict="tie", in_first_layer=None)
-    answers = judge_mechanism(paper, tables(leading_heads=heads), SIZES)
+    answers = judge_mechanism(paper, tables(leading_heads=heads), RUNS)
     assert answers["leading_head"][1] == NOT_REPRODUCED
     assert answers["leading_head"][0].note.startswith("k10-1, zero: tie; base-1, zero: tie")
 
@@ -172,7 +180,7 @@ def test_incoherent_transitions(paper):
 
 
 def test_curvature_along_a_direction_is_taken_over_the_whole_dataset(paper):
-    answers = judge_mechanism(paper, tables(), SIZES)
+    answers = judge_mechanism(paper, tables(), RUNS)
     # a quarter of base's examples chose the direction, a half of k10's
     notes = "base-1: -0.0035 (sample -0.005, others -0.003); k10-1: -0.004 (sample -0.005"
     assert answers["saddle"][0].note.startswith(notes)
@@ -181,8 +189,33 @@ def test_curvature_along_a_direction_is_taken_over_the_whole_dataset(paper):
 
 def test_a_direction_of_one_sample_alone_leaves_the_saddle_open(paper):
     own = verdicts(paper, curvature=tables()["curvature"].assign(transferred=0.2))
-    assert own["saddle"] == TOO_FEW
+    assert own["saddle"] == OPEN
     assert own["anisotropy"] == REPRODUCED  # even by the lower end of its range
+
+
+def test_an_end_that_is_no_minimum(paper):
+    curvature = tables()["curvature"]
+    ends = curvature["phase"] == "end"
+    curvature.loc[ends, ["smallest", "transferred"]] = [-0.01, 0.02]
+    assert verdicts(paper, curvature=curvature)["minimum_at_end"] == OPEN  # of the samples alone
+    curvature.loc[ends, "transferred"] = -0.01
+    assert verdicts(paper, curvature=curvature)["minimum_at_end"] == NOT_REPRODUCED
+    unfinished = judge_mechanism(paper, tables(), RUNS.assign(end_status="censored"))
+    assert unfinished["minimum_at_end"][1] == CUT_SHORT
+
+
+def test_accuracy_at_half_of_tau(paper):
+    late = tables()["groups"].assign(mean_accuracy=0.3)
+    assert verdicts(paper, groups=late)["group_accuracy_at_half_tau_10"] == OTHER_SIZE
+    chance = tables()["groups"].assign(mean_accuracy=0.05)
+    found = verdicts(paper, groups=chance[chance["k"] == 20])
+    assert found["group_accuracy_at_half_tau_10"] == NOT_RUN
+    assert found["group_accuracy_at_half_tau_20"] != REPRODUCED
+
+
+def test_the_note_on_groups_says_how_far_single_items_go(paper):
+    note = judge_mechanism(paper, tables(), RUNS)["collective"][0].note
+    assert "base-1: share of solved groups within 0.10 of that of items learned singly" in note
 
 
 def test_a_sample_without_downward_curvature_is_no_saddle(paper):
@@ -192,7 +225,7 @@ def test_a_sample_without_downward_curvature_is_no_saddle(paper):
 
 @pytest.mark.parametrize(
     ("smallest", "transferred", "verdict"),
-    [(-0.05, -0.05, OTHER_SIZE), (-1.0, -1.0, NOT_REPRODUCED), (-0.05, 0.2, TOO_FEW)],
+    [(-0.05, -0.05, OTHER_SIZE), (-1.0, -1.0, NOT_REPRODUCED), (-0.05, 0.2, OPEN)],
 )
 def test_a_saddle_that_is_less_anisotropic(paper, smallest, transferred, verdict):
     steep = tables()["curvature"].assign(smallest=smallest, transferred=transferred)
