@@ -8,6 +8,7 @@ from mbc.figures import (
     colours,
     draw_legend,
     draw_means,
+    draw_papers,
     draw_waiting_times,
     legend_below,
     new_figure,
@@ -22,7 +23,8 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
     """Draw tau against something that changes gradient noise, in steps and in examples (Figure 2).
 
     Args:
-        runs: columns ``x``, tau, tau_examples, tau_status.
+        runs: columns ``x``, tau, tau_examples, tau_status, and paper_tau and paper_tau_examples:
+            the paper's waiting time, which may be missing.
         x: the column on the horizontal axis.
         name: its name and unit.
         logarithmic: whether the horizontal axis is.
@@ -31,6 +33,7 @@ def effect(runs: pd.DataFrame, x: str, name: str, *, logarithmic: bool = True) -
     for axis, y, unit in zip(axes, ("tau", "tau_examples"), ("steps", "examples"), strict=True):
         draw_means(axis, runs, x, y)
         draw_waiting_times(axis, runs, x, y)
+        draw_papers(axis, runs, x, f"paper_{y}")
         axis.set(yscale="log", xlabel=name, ylabel=f"waiting time τ ({unit})")
         if logarithmic:
             axis.set_xscale("log")

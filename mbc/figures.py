@@ -100,10 +100,7 @@ def waiting_times(
         axis.fill_between(curve["dataset_size"], curve["low"], curve["high"], **band)
         axis.plot(curve["dataset_size"], curve["tau"], color="0.3", label=exponent_text)
     draw_waiting_times(axis, runs, "dataset_size")
-    papers = runs.dropna(subset="paper_tau").drop_duplicates("dataset_size")
-    if not papers.empty:
-        hollow = {"marker": "s", "facecolors": "none", "edgecolors": "0.5", "zorder": 2}
-        axis.scatter(papers["dataset_size"], papers["paper_tau"], label="the paper's run", **hollow)
+    draw_papers(axis, runs, "dataset_size")
     axis.set(
         xscale="log",
         yscale="log",
@@ -119,7 +116,8 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     """Draw tau against k where the dataset size is held fixed (the paper's Figure 5).
 
     Args:
-        runs: columns k, nominal_size, tau, tau_status.
+        runs: columns k, nominal_size, tau, tau_status, and paper_tau: the paper's waiting time,
+            which may be missing.
     """
     figure, axis = new_figure()
     sizes = sorted(runs["nominal_size"].unique())
@@ -129,6 +127,7 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
         draw_waiting_times(
             axis, of_size, "k", colour=colour, marker=marker, label=f"D = {size:,.0f}"
         )
+        draw_papers(axis, of_size, "k", colour=colour, label=f"the paper's, D = {size:,.0f}")
     axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time τ (steps)")
     ticks_at_values(axis, runs["k"])
     axis.yaxis.minorticks_off()
@@ -136,7 +135,7 @@ def fixed_size(runs: pd.DataFrame) -> Figure:
     if low > 0:  # not so where no run has a tau
         axis.set_ylim(low / 2, high * 2)
     plain_ticks(axis.yaxis)
-    draw_legend(axis)
+    legend_below(figure, columns=2)  # nowhere within would it hide nothing
     return figure
 
 
@@ -346,6 +345,23 @@ def draw_waiting_times(
             label=f"{label}, {censored_label}",
             zorder=3,
         )
+
+
+def draw_papers(
+    axis: plt.Axes,
+    runs: pd.DataFrame,
+    x: str,
+    y: str = "paper_tau",
+    *,
+    colour="0.5",
+    label: str = "the paper's run",
+) -> None:
+    """Draw the paper's waiting times as hollow squares, where it gives any."""
+    papers = runs.dropna(subset=y).drop_duplicates([x, y])
+    if papers.empty:
+        return
+    hollow = {"marker": "s", "facecolors": "none", "edgecolors": [colour], "zorder": 2}
+    axis.scatter(papers[x], papers[y], label=label, **hollow)
 
 
 def draw_means(

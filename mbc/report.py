@@ -16,7 +16,7 @@ FIGURES = (
         "Waiting time against dataset size (Figure 4)",
         "Each point is a run of the dataset-size sweep: k varies, n_b does not. "
         "The line is the power law fitted by least squares, the band its bootstrap interval; at "
-        "scale 1 the waiting times that the paper's author released stand beside it.",
+        "scale 1 hollow squares are the paper's waiting times, here and in the figures below.",
     ),
     (
         "anatomy",
@@ -241,7 +241,8 @@ def _opening(
     if plateau["ratio_mean"] is not None:
         lines.append(
             f"Without label noise the candidate loss on the plateau is "
-            f"{plateau['ratio_mean']:.2f} log k on average, while the probability on the fibre's first characters is "
+            f"{plateau['ratio_mean']:.2f} log k on average, while the probability on the fibre's "
+            f"first characters is "
             f"{plateau['fibre_mass_over_chance']:.2f} times chance; later on the plateau the loss "
             f"climbs to {plateau['peak_ratio_mean']:.2f} log k."
         )

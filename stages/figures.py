@@ -41,17 +41,17 @@ def main(
     params = read_yaml(Path(params_file))
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
     everything = read_run_table(table_file)
+    # the paper's times are for scale 1
+    paper_times = read_yaml(Path(paper_times_file)) if params["scale"] == 1 else {}
+    paper_tau = everything["condition"].map(paper_times).astype(float)
+    everything["paper_tau"] = paper_tau
+    everything["paper_tau_examples"] = paper_tau * everything["batch_size"]
     table = _with_tau(everything)
     # sweeps are asked of the whole table: base belongs to each, whether or not it has a tau
     every_sweep = all_sweeps(everything, sweeps, params["scale"])
     runs = {name: _with_tau(sweep) for name, sweep in every_sweep.items()}
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
-    # the paper's times are for scale 1
-    paper_times = read_yaml(Path(paper_times_file)) if params["scale"] == 1 else {}
-    by_size = runs["dataset_size"]
-    paper = by_size["condition"].map(paper_times).astype(float)
-    runs["dataset_size"] = by_size.assign(paper_tau=paper)
     _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
     _noise_figures(plots, runs, pd.read_csv(survival_file))
     _direction_figure(plots, runs["direction"], table)
@@ -82,7 +82,7 @@ def _scaling_figures(
     cascade = by_size[["run", "k", "seed", *moments, "lead_fraction", "lead_fraction_string"]]
     _write(plots, "cascade", cascade, experiment_figures.cascade)
 
-    columns = ["run", "k", "n_b", "nominal_size", "seed", *MOMENT_COLUMNS]
+    columns = ["run", "k", "n_b", "nominal_size", "seed", *MOMENT_COLUMNS, "paper_tau"]
     _write(plots, "fixed_size", fixed[columns], figures.fixed_size)
 
     exponents = pd.DataFrame(
@@ -96,7 +96,8 @@ def _scaling_figures(
 def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
     titles = ("batch size (examples)", "learning rate", "label noise (probability)")
     for (name, column), title in zip(NOISE_SWEEPS.items(), titles, strict=True):
-        times = runs[name][["run", column, "seed", *MOMENT_COLUMNS]]
+        columns = ["run", column, "seed", *MOMENT_COLUMNS, "paper_tau", "paper_tau_examples"]
+        times = runs[name][columns]
         if times[column].nunique() < 2:
             continue
         logarithmic = name != "label_noise"

@@ -14,6 +14,7 @@ RUNS = pd.DataFrame(
         "k": [5, 10, 20, 36],
         "dataset_size": [500, 1000, 2000, 3600],
         "paper_tau": [50.0, np.nan, 250.0, np.nan],
+        "paper_tau_examples": [500.0, np.nan, 2500.0, np.nan],
         "nominal_size": [1000.0, 1000.0, 2000.0, 2000.0],
         "tau": pd.array([60, 120, 300, 900], dtype="Int64"),
         "tau_status": ["observed", "observed", "observed", "censored"],
@@ -69,6 +70,8 @@ DIVERGED = CASCADE.assign(
     **{"lr": [1e-4, 3e-4, 1e-3, 3e-3], "tau_examples": RUNS["tau"] * 128},
     **{"kind": [*("backward", "forward") * 2], "character_tau": RUNS["tau"]},
     character_tau_status="diverged",
+    paper_tau=np.nan,
+    paper_tau_examples=np.nan,
 )
 ONE_CRITERION = DIVERGED.assign(character_tau_status=RUNS["tau_status"])
 DRAW = {
@@ -96,9 +99,7 @@ DRAW = {
     ),
 }
 EMPTY = {
-    "all_diverged": lambda: figures.waiting_times(
-        DIVERGED.assign(paper_tau=np.nan), CURVE[:0], "law", 0.95
-    ),
+    "all_diverged": lambda: figures.waiting_times(DIVERGED, CURVE[:0], "law", 0.95),
     "fixed_size": lambda: figures.fixed_size(DIVERGED),
     "cascade": lambda: experiment_figures.cascade(DIVERGED),
     "effect": lambda: experiment_figures.effect(DIVERGED, "lr", "learning rate"),
@@ -170,9 +171,10 @@ def test_intervals_bear_their_confidence():
 
 def test_every_dataset_size_is_drawn_in_a_style_of_its_own():
     sizes = RUNS["nominal_size"][0] * np.arange(1, 7)
-    runs = pd.concat([RUNS.assign(nominal_size=size) for size in sizes])
-    axis = figures.fixed_size(runs).axes[0]
-    labels = [text.get_text() for text in axis.get_legend().get_texts()]
+    runs = pd.concat([RUNS.assign(nominal_size=size, paper_tau=np.nan) for size in sizes])
+    figure = figures.fixed_size(runs)
+    (axis,) = figure.axes
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels[::2] == [f"D = {size:,.0f}" for size in sizes]
     marks = axis.get_legend_handles_labels()[0][::2]
     shapes = [
@@ -252,11 +254,38 @@ def test_moments_in_the_anatomy_are_told_apart_by_its_legend():
     assert len({*styles}) == 3
 
 
-def test_the_papers_waiting_times_stand_beside_ours_where_there_are_any():
-    labels = DRAW["waiting_times"]().axes[0].get_legend_handles_labels()[1]
-    assert "the paper's run" in labels
-    without = figures.waiting_times(RUNS.assign(paper_tau=np.nan), CURVE, "law", 0.95)
-    assert "the paper's run" not in without.axes[0].get_legend_handles_labels()[1]
+PAPER_BESIDE_OURS = {
+    "waiting_times": (
+        lambda runs: figures.waiting_times(runs, CURVE, "law", 0.95),
+        {"the paper's run": [50, 250]},
+    ),
+    "fixed_size": (
+        figures.fixed_size,
+        {"the paper's, D = 1,000": [50], "the paper's, D = 2,000": [250]},
+    ),
+    "effect": (
+        lambda runs: experiment_figures.effect(runs, "k", "k"),
+        {"the paper's run": [50, 250, 500, 2500]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAPER_BESIDE_OURS)
+def test_the_papers_waiting_times_stand_beside_ours_where_there_are_any(name):
+    draw, expected = PAPER_BESIDE_OURS[name]
+    runs = RUNS.assign(tau_examples=RUNS["tau"] * 10)
+    assert _papers(draw(runs)) == expected
+    assert not _papers(draw(runs.assign(paper_tau=np.nan, paper_tau_examples=np.nan)))
+
+
+def _papers(figure):
+    """Return what is drawn of the paper's, over all panels, by its name in the legend."""
+    drawn = {}
+    for axis in figure.axes:
+        for marks, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            if label.startswith("the paper's"):
+                drawn.setdefault(label, []).extend(marks.get_offsets()[:, 1].tolist())
+    return drawn
 
 
 def test_gaps_in_the_anatomy_are_named_as_in_other_figures():

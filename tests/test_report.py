@@ -19,6 +19,7 @@ def table():
     return runs.assign(
         seed=42,
         network="transformer",
+        label_noise=0.0,
         fibre="distinct",
         start_from=RANDOM_WEIGHTS,
         checkpoint_every=0,
