@@ -17,6 +17,9 @@ from mbc.claims import (
     share_of,
 )
 
+LEFT = 0.9
+"""A run has left log k if its candidate loss is below this share of it."""
+
 USED = 1.0
 """A given string is used if shuffling it costs this many nats over the whole answer."""
 
@@ -46,21 +49,30 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
                 ("transfer_by_character", "transfer_by_character_tau"),
             )
         },
-        "linear": _linear(paper["linear"]["limit"], effects["linear"]),
+        "linear": _linear(effects["linear"]),
+        "linear_level": _linear_level(paper["linear_level"]["limit"], effects["linear"]),
     }
 
 
-def _linear(limit: float, runs: list[dict]) -> Answer:
+def _linear(runs: list[dict]) -> Answer:
+    ends = [run for run in runs if "final_ratio" in run]
+    return share_of(
+        [run["tau_status"] == "censored" and run["final_ratio"] > LEFT for run in ends],
+        f"no transition within the step budget, and a last candidate loss above {LEFT:g} log k",
+    )
+
+
+def _linear_level(limit: float, runs: list[dict]) -> Answer:
     ends = [run for run in runs if "final_ratio" in run]
     ours, verdict, rule = share_of(
         [0.95 < run["final_ratio"] < 1.05 and run["largest_z_gap"] < limit for run in ends],
         f"last candidate loss within 5% of log k and no z-gap of {limit:g} nats at any evaluation",
     )
-    note = "; ".join(
-        f"k = {run['k']}: {run['final_ratio']:.2f} log k, z-gap up to {run['largest_z_gap']:.2f}"
+    notes = [
+        f"{run['run']}: {run['final_ratio']:.2f} log k, z-gap up to {run['largest_z_gap']:.2f}"
         for run in ends
-    )
-    return replace(ours, note=note), verdict, rule
+    ]
+    return replace(ours, note="; ".join([ours.note, *notes])), verdict, rule
 
 
 def _by_use(answer: Answer, forward_use: list[dict]) -> Answer:

@@ -140,7 +140,8 @@ def directions(runs: pd.DataFrame) -> Figure:
 
     Args:
         runs: columns k, kind (``backward``, ``forward``, ``backward after forward``), tau,
-            tau_status, character_tau, character_tau_status.
+            tau_status, character_tau, character_tau_status, and paper_tau: the paper's waiting
+            time, which may be missing.
     """
     figure, axes = new_figure(panels=2)
     titles = ("candidate loss below 0.5 log k", "loss per character below 0.5 log 36")
@@ -152,6 +153,8 @@ def directions(runs: pd.DataFrame) -> Figure:
             draw_means(axis, of_kind, "k", moment, status=status, colour=colour, dash=dash)
             style = {"status": status, "colour": colour, "marker": marker, "label": kind}
             draw_waiting_times(axis, of_kind, "k", moment, **style)
+            if moment == "tau":
+                draw_papers(axis, of_kind, "k", colour=colour, label=f"{kind}, the paper's")
         axis.set(xscale="log", yscale="log", xlabel="ambiguity k", ylabel="waiting time (steps)")
         ticks_at_values(axis, runs["k"])
         plain_ticks(axis.yaxis)

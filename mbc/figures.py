@@ -374,12 +374,16 @@ def draw_means(
     colour="0.5",
     dash: str = "-",
 ) -> None:
-    """Join geometric means of observed runs; a bar spans Student's 95% interval of several runs."""
-    observed = runs[runs[status] == "observed"].astype({y: float})
-    groups = np.log(observed[y]).groupby(observed[x])
-    mean, number = groups.mean(), groups.size()
-    several = number > 1
-    half = groups.std() / np.sqrt(number) * stats.t.ppf(0.975, np.maximum(number - 1, 1))
+    """Join geometric means; a bar spans Student's 95% interval of several runs.
+
+    The line is broken where a run is censored: it would pass below what that one waited.
+    """
+    known = runs[runs[status].isin(["observed", "censored"])].astype({y: float})
+    times = np.log(known[y].where(known[status] == "observed")).groupby(known[x])
+    whole = times.count() == times.size()
+    mean, number = times.mean().where(whole), times.size()
+    several = whole & (number > 1)
+    half = times.std() / np.sqrt(number) * stats.t.ppf(0.975, np.maximum(number - 1, 1))
     # rounded, because an axis cannot span the error of a mean of equal times
     axis.plot(mean.index, np.exp(mean).round(6), color=colour, linestyle=dash)
     axis.vlines(

@@ -8,7 +8,7 @@ from mbc.checkpoints import PHASES
 from mbc.figures import Figure, legend_below, panel_grid, plt, sns, styles
 
 
-def heads(table: pd.DataFrame, ablation: str = "zero") -> Figure:
+def heads(table: pd.DataFrame, ablation: str) -> Figure:
     """Draw what ablating each head does to the candidate loss, by layer and head (appendix I).
 
     One row of panels for each run, one column for each phase; the darker, the larger the rise, on

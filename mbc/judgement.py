@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from mbc.cascade_claims import judge_cascade
 from mbc.claims import (
     CUT_SHORT,
     NO_RUNS,
@@ -18,7 +19,6 @@ from mbc.claims import (
     Measured,
     judge_size,
     mean_with_interval,
-    share_of,
 )
 from mbc.direction_claims import judge_directions
 from mbc.mechanism_claims import Tables, judge_mechanism
@@ -66,9 +66,8 @@ def judge_all(
             sweeps["dataset_size"],
         ),
         **_scaling(paper, finished, scale, scaling),
-        **judge_noise(paper, sweeps),
-        **_cascade(paper, finished),
-        "b_used_first": _b_first(finished),
+        **judge_noise(paper, sweeps, effects),
+        **judge_cascade(paper, finished, sweeps["dataset_size"]),
         **judge_directions(paper, effects),
         **judge_mechanism(paper, inside, table.set_index("run")),
         "waiting_time": _waiting_time(paper["waiting_time"], table, sweeps["schedule"], scale),
@@ -212,78 +211,3 @@ def _seed_variation(paper: dict, runs: pd.DataFrame) -> Answer:
     ours = replace(ours, note=note)
     inside = paper["low"] <= ours.value <= paper["high"]
     return ours, REPRODUCED if inside else OTHER_SIZE, rule
-
-
-CASCADE = {
-    "": ("onset", "loss_onset"),
-    "_string": ("onset_string", "loss_onset"),
-    "_character": ("onset", "loss_onset_character"),
-}
-"""Readings of the cascade: the onset and the loss onset that each compares, by the end of the
-claim's name."""
-
-
-def _cascade(paper: dict, runs: pd.DataFrame) -> dict[str, Answer]:
-    answers = {}
-    for suffix, (onset, loss_onset) in CASCADE.items():
-        known = _known_order(runs, onset, loss_onset)
-        answers[f"onset_before_loss{suffix}"] = share_of(
-            known["before"], "of the runs that show which of the two comes first"
-        )
-        answers[f"lead_fraction{suffix}"] = _lead(paper[f"lead_fraction{suffix}"], known)
-    return answers
-
-
-def _known_order(runs: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """Return the runs in which it is known whether one moment comes before another.
-
-    Returns:
-        Columns ``condition``; ``first`` and ``second``: the moments, of a censored one the last
-        step known to be before it; ``first_seen`` and ``second_seen``: whether they were observed;
-        ``before``: whether the first comes before the second.
-    """
-    order = pd.DataFrame(
-        {
-            "condition": runs["condition"],
-            "first": runs[first],
-            "second": runs[second],
-            "first_seen": runs[f"{first}_status"] == "observed",
-            "second_seen": runs[f"{second}_status"] == "observed",
-        }
-    )
-    earlier = order["first"] < order["second"]
-    order["before"] = order["first_seen"] & (earlier | ~order["second_seen"])
-    after = order["second_seen"] & ~earlier  # even if the first was not reached by that step
-    return order[order["before"] | after]
-
-
-def _lead(paper: dict, known: pd.DataFrame) -> Answer:
-    """Judge the mean lead of an onset over a loss onset.
-
-    An onset that a run did not reach, later than its loss onset, counts with the run's end: without
-    it the latest onsets would be missing from the mean. So does a loss onset that it did not reach,
-    and then the mean is a bound.
-    """
-    leads = (known["second"] - known["first"]) / known["second"].clip(lower=1)
-    ours = mean_with_interval(leads.groupby(known["condition"]).mean(), len(known))
-    late, staying = int((~known["first_seen"]).sum()), int((~known["second_seen"]).sum())
-    notes = [
-        f"{n} of {len(known)} runs ended before the {moment} and count with their end"
-        for n, moment in ((late, "onset"), (staying, "loss onset"))
-        if n
-    ]
-    ours = replace(ours, note="; ".join(notes))
-    if staying:
-        ours = replace(ours, low=None, high=None, bound=None if late else "at least")
-    verdict, rule = judge_size(ours, paper, 0.0)
-    if staying and late:  # bounds from both sides
-        verdict = CUT_SHORT
-    return ours, verdict, rule
-
-
-def _b_first(runs: pd.DataFrame) -> Answer:
-    return share_of(
-        _known_order(runs, "onset_b_string", "onset_string")["before"],
-        "B-gap of the whole answer above transition.onset_gap before its z-gap is; of the runs "
-        "that show which comes first",
-    )

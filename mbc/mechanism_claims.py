@@ -21,6 +21,10 @@ from mbc.claims import (
     share_of,
 )
 
+BEYOND_ITEMS = 0.1
+"""Groups are solved as wholes only if their share is this much above that of items learned singly:
+about twice the sampling error of the share of 200 groups."""
+
 Tables = dict[str, pd.DataFrame]
 """The tables of `mbc.mechanism` by name."""
 
@@ -33,7 +37,7 @@ def judge_mechanism(paper: dict, tables: Tables, runs: pd.DataFrame) -> dict[str
         tables: of `mbc.mechanism`.
         runs: the table of runs, by the run's name.
     """
-    curvatures = _downward(tables["curvature"], runs["dataset_size"], "plateau")
+    curvatures = _downward(tables["curvature"], "plateau")
     return {
         "groups_at_half_tau": _half_tau(tables["groups"], tables["group_transitions"]),
         **{
@@ -44,16 +48,17 @@ def judge_mechanism(paper: dict, tables: Tables, runs: pd.DataFrame) -> dict[str
             )
             for k in (10, 20)
         },
-        "transition_width": _width(
-            paper["transition_width"], tables["group_transitions"], tables["groups"]
-        ),
+        **{
+            f"transition_width_{k}": _width(
+                paper[f"transition_width_{k}"], k, tables["group_transitions"], tables["groups"]
+            )
+            for k in (10, 20)
+        },
         "collective": _collective(tables["group_transitions"], tables["groups"]),
         "leading_head": _leading_head(tables["leading_heads"]),
         "saddle": _saddle(curvatures),
         "anisotropy": _anisotropy(paper["anisotropy"], curvatures),
-        "minimum_at_end": _minimum(
-            _downward(tables["curvature"], runs["dataset_size"], "end"), runs["end_status"]
-        ),
+        "minimum_at_end": _minimum(_downward(tables["curvature"], "end"), runs["end_status"]),
         "noise_alignment": _noise_alignment(tables["noise_shares"]),
         "coherence": _coherence(paper["coherence"], tables["displacement"]),
     }
@@ -88,7 +93,7 @@ def _after_tau(paper: dict, k: int, curves: pd.DataFrame) -> Answer:
     return ours, OTHER_SIZE if ours.value > 0.5 else NOT_REPRODUCED, rule
 
 
-def _width(paper: dict, transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:
+def _width(paper: dict, k: int, transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:
     rule = (
         "steps from the last checkpoint with fewer than 5% of the groups solved to the first with "
         "more than 80%, over τ: reproduced from half to 1.5 times the paper's, else in its "
@@ -97,7 +102,7 @@ def _width(paper: dict, transitions: pd.DataFrame, curves: pd.DataFrame) -> Answ
     )
     last = curves.groupby("run")[["step", "fraction"]].last()
     widths, notes, bound = [], [], None
-    for _, run in transitions.iterrows():
+    for _, run in transitions[transitions["k"] == k].iterrows():
         width = run["width_over_tau"]
         if pd.isna(width) and pd.notna(run["start"]):
             step, fraction = last.loc[run["run"]]
@@ -125,8 +130,9 @@ def _collective(transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:
     ours, verdict, rule = share_of(
         known["collective"],
         "width below that of groups that wait independently, without memory, equally long on "
-        "average (independent groups whose waits vary as little as the note says would do as well, "
-        "and so would items that are learned singly, as far as the note says)",
+        "average (independent groups whose waits vary as little as the note says would do as "
+        "well); undecided where the share of solved groups exceeds that of items learned singly by "
+        f"{BEYOND_ITEMS:g} at no checkpoint, since these would then do as well",
     )
     notes = [
         f"{run['run']}: coefficient of variation {run['width_as_cv']:.2f}"
@@ -134,12 +140,15 @@ def _collective(transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:
     ]
     unfinished = transitions[transitions["collective"].isna()]["run"].tolist()
     notes += [f"{run}: not finished" for run in unfinished]
-    beyond = (curves["share_solved"] - curves["independent_share_solved"]).abs()
+    beyond = curves["share_solved"] - curves["independent_share_solved"]
+    beyond = beyond.groupby(curves["run"], sort=False).max()
     notes += [
-        f"{run}: share of solved groups within {gap:.2f} of that of items learned singly"
-        for run, gap in beyond.groupby(curves["run"], sort=False).max().items()
+        f"{run}: share of solved groups at most {gap:.2f} above that of items learned singly"
+        for run, gap in beyond.items()
     ]
-    if unfinished and verdict == REPRODUCED:
+    if verdict == REPRODUCED and (beyond < BEYOND_ITEMS).any():
+        verdict = OPEN
+    elif verdict == REPRODUCED and unfinished:
         verdict = CUT_SHORT
     return _noted(ours, notes), verdict, rule
 
@@ -162,53 +171,43 @@ def _leading_head(leading: pd.DataFrame) -> Answer:
         holds["zero"], "one first-layer head raises the loss more than every other when zeroed at τ"
     )
     if verdict == REPRODUCED and judge_share(holds["mean"])[1] != REPRODUCED:
-        verdict = OTHER_SIZE
-    rule += "; in its direction only where setting heads to their mean does not show the same"
+        verdict = OPEN
+    rule += "; undecided where setting heads to their mean does not show the same"
     return _noted(ours, names), verdict, rule
 
 
-def _downward(curvatures: pd.DataFrame, sizes: pd.Series, phase: str) -> pd.DataFrame:
+def _downward(curvatures: pd.DataFrame, phase: str) -> pd.DataFrame:
     """Return for each followed run what the smallest eigenvalue in a phase can be.
 
-    Along the direction that the first sample chose, the curvature of the loss on the whole dataset
-    is a mean over the first sample and the other examples, for which the second sample stands. It
-    is an upper bound on the smallest eigenvalue there. The smallest eigenvalue of a sample is too
-    low as an estimate, since its direction was chosen on the sample.
+    That of a sample is too low as an estimate, since its direction was chosen on the sample. So it
+    counts as negative only if that direction curves downward on other examples, too
+    (`mbc.curvature.Curvature.negative`).
 
     Returns:
-        Columns ``run``, ``largest`` and ``smallest`` (means of two samples), ``transferred``,
-        ``along``: the curvature along the first sample's direction on the whole dataset, ``error``
-        of the products behind it, ``downward``: whether it is below 0 beyond that, ``open``:
-        whether only the samples' smallest eigenvalue is.
+        Columns ``run``, ``largest`` and ``smallest`` (means of two samples), ``transferred``: the
+        curvature along the first sample's direction on the second, ``downward``: whether it is
+        negative, ``open``: whether only the samples' smallest eigenvalue is.
     """
     rows = []
     for run, of_run in curvatures[curvatures["phase"] == phase].groupby("run"):
-        first = of_run[of_run["sample"] == "first"].iloc[0]
-        share = min(1.0, first["examples"] / sizes[run])
+        first, smallest = of_run.iloc[0], of_run["smallest"].mean()
+        error = (of_run["smallest_residual"] + of_run["rounding"]).max()
         rows.append(
             {
-                "run": run,
-                "largest": of_run["largest"].mean(),
-                "smallest": of_run["smallest"].mean(),
-                "transferred": first["transferred"],
-                "along": share * first["smallest"] + (1 - share) * first["transferred"],
-                "error": (of_run["smallest_residual"] + of_run["rounding"]).max(),
+                **{"run": run, "largest": of_run["largest"].mean(), "smallest": smallest},
+                **{"transferred": first["transferred"], "downward": bool(first["negative"])},
+                "open": not first["negative"] and smallest < -error,
             }
         )
-    columns = ["run", "largest", "smallest", "transferred", "along", "error"]
-    found = pd.DataFrame(rows, columns=columns)
-    return found.assign(
-        downward=found["along"] < -found["error"],
-        open=(found["along"] >= -found["error"]) & (found["smallest"] < -found["error"]),
-    )
+    columns = ["run", "largest", "smallest", "transferred", "downward", "open"]
+    return pd.DataFrame(rows, columns=columns).astype({"downward": bool, "open": bool})
 
 
 def _saddle(plateau: pd.DataFrame) -> Answer:
     ours, verdict, rule = share_of(
         plateau["downward"],
-        "below 0 beyond the products' errors along the direction that one sample of examples "
-        "chose, on the whole dataset (the second sample stands for examples in neither); undecided "
-        "if only the sample itself curves downward",
+        "below 0 beyond its errors on two samples of examples, and the direction that the first "
+        "chose curves downward on the second, too; undecided if it does not",
     )
     if verdict != REPRODUCED and plateau["open"].any():
         verdict = OPEN
@@ -217,8 +216,8 @@ def _saddle(plateau: pd.DataFrame) -> Answer:
 
 def _eigenvalues(found: pd.DataFrame) -> list[str]:
     return [
-        f"{run['run']}: {run['along']:.2g} (sample {run['smallest']:.2g}, others "
-        f"{run['transferred']:.2g})"
+        f"{run['run']}: {run['smallest']:.2g} on the samples, {run['transferred']:.2g} along that "
+        "direction on other examples"
         for _, run in found.iterrows()
     ]
 
@@ -227,9 +226,9 @@ def _minimum(ends: pd.DataFrame, end_status: pd.Series) -> Answer:
     converged = ends[(ends["run"].map(end_status) == "observed").astype(bool)]
     ours, verdict, rule = share_of(
         ~converged["downward"] & ~converged["open"],
-        "neither the samples nor the whole dataset curve downward beyond the products' errors, at "
-        "the last checkpoint of the runs that came below 0.1 log k; undecided if only the samples "
-        "do, or if no run came so far",
+        "not below 0 beyond its errors on two samples, at the last checkpoint of the runs that "
+        "came below 0.1 log k; undecided if their direction does not curve downward on other "
+        "examples, or if no run came so far",
     )
     if verdict == NOT_RUN and len(ends):
         verdict = CUT_SHORT
@@ -241,14 +240,14 @@ def _minimum(ends: pd.DataFrame, end_status: pd.Series) -> Answer:
 def _anisotropy(paper: dict, plateau: pd.DataFrame) -> Answer:
     rule = (
         "largest over smallest in size on the plateau, which lies between the ratio to the "
-        "sample's smallest and that to the curvature along its direction on the whole dataset: "
+        "samples' smallest and that to the curvature along its direction on other examples: "
         f"reproduced if all of the range is at {paper['value']:g} or more, in its direction only "
         "if it lies between 10 and that, not reproduced if below 10, else undecided"
     )
     if plateau.empty:
         return Measured(None), NOT_RUN, rule
     least = plateau["largest"] / plateau["smallest"].abs()
-    most = (plateau["largest"] / -plateau["along"]).where(plateau["downward"], math.inf)
+    most = (plateau["largest"] / -plateau["transferred"]).where(plateau["downward"], math.inf)
     notes = [
         f"{run}: {low:.3g} to {high:.3g}" if math.isfinite(high) else f"{run}: {low:.3g} or more"
         for run, low, high in zip(plateau["run"], least, most, strict=True)

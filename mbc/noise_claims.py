@@ -30,14 +30,19 @@ COMPARED = {
 """For each claim about a ratio its sweep and the column of the waiting time."""
 
 
-def judge_noise(paper: dict, sweeps: dict[str, pd.DataFrame]) -> dict[str, Answer]:
+LEVEL = 0.05
+"""Of tests."""
+
+
+def judge_noise(paper: dict, sweeps: dict[str, pd.DataFrame], effects: dict) -> dict[str, Answer]:
     """Return answers to the claims of section 3.4 by name.
 
     Args:
         paper: for each claim its section, words and number, and which settings it compares.
         sweeps: of `mbc.runs.all_sweeps`.
+        effects: the metrics of the other experiments.
     """
-    answers = {}
+    answers = {"batch_size_trend": _falls(effects["batch_size"]["examples"])}
     for name, (sweep, response) in COMPARED.items():
         ours = ratio_between(sweeps[sweep], NOISE_SWEEPS[sweep], paper[name]["compared"], response)
         verdict, rule = judge_size(ours, paper[name], 1.0)
@@ -45,10 +50,29 @@ def judge_noise(paper: dict, sweeps: dict[str, pd.DataFrame]) -> dict[str, Answe
             verdict = CUT_SHORT if ours.n_runs else NOT_RUN
         answers[name] = (ours, verdict, rule)
     rates = sweeps["learning_rate"]
-    answers["learning_rate_monotone"] = _monotone(rates, "lr")
+    answers["learning_rate_monotone"] = _monotone(rates, "lr", effects["learning_rate"]["steps"])
     hot = rates[np.isclose(rates["lr"], paper["learning_rate_limit"]["limit"])]
     answers["learning_rate_limit"] = _limit(hot)
     return answers
+
+
+def _falls(trend: dict) -> Answer:
+    """Judge a trend by the test of `mbc.trends.monotone_effect`."""
+    rule = (
+        f"reproduced if a permutation test finds that τ falls with it (p < {LEVEL:g}), not "
+        "reproduced if it rises, else undecided"
+    )
+    if trend.get("concordance") is None:
+        return Measured(None, note=trend["statement"]), TOO_FEW, rule
+    n_runs = trend["n_observed"] + trend["n_censored"]
+    ours = Measured(trend["concordance"], n_runs=n_runs, note=_concordance(trend))
+    if trend["p_value"] >= LEVEL:
+        return ours, TOO_FEW, rule
+    return ours, REPRODUCED if ours.value < 0 else NOT_REPRODUCED, rule
+
+
+def _concordance(trend: dict) -> str:
+    return f"concordance over all runs {trend['concordance']:+.2f}, p = {trend['p_value']:.2g}"
 
 
 def _limit(hot: pd.DataFrame) -> Answer:
@@ -103,7 +127,7 @@ def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: s
     return Measured(value, low, high, n_runs, note)
 
 
-def _monotone(runs: pd.DataFrame, x: str) -> Answer:
+def _monotone(runs: pd.DataFrame, x: str, trend: dict) -> Answer:
     """Judge whether the waiting time rises from each x to the next.
 
     A waiting time is known to lie between two evaluations, one of a censored run only from below:
@@ -128,6 +152,8 @@ def _monotone(runs: pd.DataFrame, x: str) -> Answer:
     rises = sum(a * f < b for a, b, f in zip(high, low[1:], factors, strict=False))
     falls = sum(b * f < a for a, b, f in zip(low, high[1:], factors, strict=False))
     note = f"{rises} of {n_steps} steps up, {falls} down"
+    if trend.get("concordance") is not None:
+        note += f"; {_concordance(trend)}"
     if n_steps < 2:
         return Measured(None, n_runs=len(known)), TOO_FEW if n_steps == 1 else NOT_RUN, rule
     ours = Measured(rises / n_steps, n_runs=len(known), note=note)

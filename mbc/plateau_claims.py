@@ -49,7 +49,7 @@ def judge_plateau(
             lambda some: _near(some) & (some["tau_status"] == "observed"),
             f"{stands}, and τ within the step budget",
         ),
-        "marginal_first": _without_noise(known, _near, stands),
+        "marginal_first": _marginal(_without_noise(known, _near, stands)),
         "marginal_first_strict": _strict_marginal(
             finished, structured[structured["tau_status"] != "undefined"]
         ),
@@ -73,6 +73,13 @@ def _without_noise(
         note = f"{ours.note}; with label noise {holds(noisy).sum()} of {len(noisy)}"
         ours = replace(ours, note=note.removeprefix("; "))
     return ours, verdict, rule
+
+
+def _marginal(answer: Answer) -> Answer:
+    """Leave open what a network shows that has learned nothing."""
+    ours, verdict, rule = answer
+    rule += "; undecided where it would be reproduced, since networks at chance stand there, too"
+    return ours, OPEN if verdict == REPRODUCED else verdict, rule
 
 
 def _height(paper: dict, by_size: pd.DataFrame, known: pd.DataFrame) -> Answer:
@@ -128,6 +135,9 @@ def _sharp(left: pd.DataFrame) -> Answer:
         "noise that show it",
     )
     rule += "; undecided if the others could change the verdict"
+    if (known & ~sharp).any():
+        slow = ", ".join(left.loc[known & ~sharp, "run"])
+        ours = replace(ours, note=f"{ours.note}; not {slow}")
     if unknown:
         ours = replace(ours, note=f"{ours.note}; {unknown} ended before it was known")
         extremes = [judge_share([*sharp[known], *[value] * unknown])[1] for value in (False, True)]

@@ -8,138 +8,9 @@ from mbc.claims import VERDICTS
 from mbc.differences import BOUNDS, differences, ruled_out
 from mbc.fits_report import fit_table, noise_tables
 from mbc.mechanism_report import mechanism_lines, noise_lines
-from mbc.runs_report import beside_paper, not_looked_into, run_lines
-
-FIGURES = (
-    (
-        "waiting_time",
-        "Waiting time against dataset size (Figure 4)",
-        "Each point is a run of the dataset-size sweep: k varies, n_b does not. "
-        "The line is the power law fitted by least squares, the band its bootstrap interval; at "
-        "scale 1 hollow squares are the paper's waiting times, here and in the figures below.",
-    ),
-    (
-        "anatomy",
-        "Anatomy of a run",
-        "The base run. The candidate loss stands at log k almost at once, because it ranks the "
-        "right answer among k others of the same fibre; the losses by character, over the whole "
-        "alphabet, and the mass on the fibre's first characters say what has been learned of the "
-        "marginal.",
-    ),
-    (
-        "loss_curves",
-        "Loss curves (Figure 1)",
-        "Candidate loss of the runs of the dataset-size sweep, from the first evaluation after "
-        "step 0; dotted lines mark log k. Above log k wrong candidates are likelier than the right "
-        "one.",
-    ),
-    (
-        "cascade",
-        "Cascade (Figure 3a)",
-        "When the z-gap of the first character and of the whole answer passes its threshold, when "
-        "the candidate loss and the first character's leave log k, and the waiting time. Hollow: "
-        "not reached.",
-    ),
-    ("fixed_size", "Waiting time at fixed dataset size (Figure 5)", "k varies, and n_b = D / k."),
-    (
-        "batch_size",
-        "Batch size (Table 1, Figure 2a)",
-        "The same waiting times in steps and in examples.",
-    ),
-    ("learning_rate", "Learning rate (section 3.4)", "At the base condition's batch size."),
-    (
-        "label_noise",
-        "Label noise (Figure 2b)",
-        "Targets replaced within their fibre; this also makes the task itself harder.",
-    ),
-    (
-        "survival",
-        "Runs still without transition (Kaplan-Meier)",
-        "A mark is a transition, a stroke a run that ended without one: its curve stays above 0. "
-        "With one seed a curve is a single step, without interval.",
-    ),
-    (
-        "direction",
-        "Direction and transfer (Table 2)",
-        "Forward is A → B; `backward after forward` starts from the forward run's last weights. "
-        "The candidate loss of a forward run ranks the right B among k base strings, the others "
-        "drawn at random; what the paper's ranks it does not say. The loss per character has the "
-        "same definition in both directions, but a forward run meets it by knowing the n_b "
-        "strings, before it uses A.",
-    ),
-    (
-        "linear",
-        "Linear networks (appendix G)",
-        "Two linear layers on the embeddings of B and z, beside the transformer.",
-    ),
-    (
-        "structured",
-        "Structured fibres beside distinct ones",
-        "Where the fibre can be read off the first character of B, the loss of the answer's only "
-        "character can stand at log k while shuffling B is costly and shuffling z is not: "
-        "that would be the marginal P(A|B), learned.",
-    ),
-    (
-        "groups",
-        "Groups (Table 6)",
-        "A group is a base string with its k selectors; it is solved when 80% of them are. Dotted: "
-        "the share that would be solved if the items were learned singly, each as likely as every "
-        "other: where the curves meet, nothing shows that a group is solved as a whole.",
-    ),
-    (
-        "heads",
-        "Heads (appendix I)",
-        "Rise of the candidate loss when a head puts out nothing, at half the waiting time, at it, "
-        "and at the run's end.",
-    ),
-    (
-        "attention",
-        "Attention to the selector (appendix I)",
-        "From the positions that predict the answer, averaged. A head that looks at z need not use "
-        "it.",
-    ),
-    (
-        "curvature",
-        "Curvature (appendix J)",
-        "Extreme eigenvalues of the Hessian of the training loss on two disjoint samples, a mark "
-        "for each. Hollow: its direction does not curve downward on the other sample, or its "
-        "errors reach 0. Cross: not converged.",
-    ),
-    (
-        "displacement",
-        "Trajectories (Figure 3b)",
-        "Cosine of consecutive displacements of the weights, beside that of a random walk under "
-        "AdamW, whose momentum alone correlates them. Grey line: every batch drawn anew. Lower "
-        "edge of the band: each epoch shows every example once (permuted epochs), so that random "
-        "gradients would cancel over an epoch and the weights turn back. The truth lies between, "
-        "and only a cosine above the band shows direction.",
-    ),
-    (
-        "gradient_noise",
-        "Gradient noise against curvature (section 6)",
-        "The experiment that the paper proposes: how much of the variance of mini-batch gradients "
-        "lies along the Hessian's extreme eigenvectors, against noise that has no direction.",
-    ),
-    (
-        "threshold_exponent",
-        "Exponent by threshold (appendix D)",
-        "The exponent of the waiting time when it is read off at other fractions of log k.",
-    ),
-)
-
-
-TERMS = (
-    "The *fibre* of a base string B are its k targets, one for each selector z. The *candidate "
-    "loss* ranks the right target among the k of the fibre; at log k, the *plateau*, the network "
-    "finds all equally likely, and above it wrong ones likelier. The *waiting time* τ is the "
-    "first step with a candidate loss below half of log k, the *loss onset* that below 0.9 log k."
-    " The *z-gap* is the rise in loss when z is shuffled (of the first character, or of the whole"
-    " answer), the *B-gap* that when B is; the *onset* is when the z-gap begins to stay above its"
-    " threshold. D is the number of examples. A moment is *censored* if the run ended before it."
-)
-
-MAIN_FIGURES = ("waiting_time", "anatomy", "cascade", "groups")
-"""Those that stand at the beginning."""
+from mbc.paper_times import PaperTimes, beside_paper
+from mbc.report_texts import FIGURES, MAIN_FIGURES, TERMS
+from mbc.runs_report import not_looked_into, run_lines
 
 
 def report(
@@ -153,7 +24,7 @@ def report(
     scale: float,
     plots: str,
     drawn: list[str],
-    paper_times: dict[str, int],
+    paper_times: PaperTimes,
 ) -> str:
     """Return the report.
 
@@ -168,7 +39,7 @@ def report(
         scale: factor on every n_b.
         plots: folder of the figures, relative to the report.
         drawn: names of the figures in it.
-        paper_times: the paper's waiting times by condition, in steps, for scale 1.
+        paper_times: the paper's waiting times, in steps, for scale 1.
     """
     times = paper_times if scale == 1 else {}
     parts = [
@@ -219,7 +90,7 @@ def _opening(
     summary: dict,
     scale: float,
     by_size: pd.DataFrame,
-    times: dict[str, int],
+    times: PaperTimes,
 ) -> str:
     runs = summary["runs"]
     undefined = runs["total"] - runs["observed"] - runs["censored"] - runs["diverged"]
@@ -240,11 +111,10 @@ def _opening(
     plateau = summary["plateau"]
     if plateau["ratio_mean"] is not None:
         lines.append(
-            f"Without label noise the candidate loss on the plateau is "
+            f"Early on the plateau the candidate loss of the dataset-size sweep is "
             f"{plateau['ratio_mean']:.2f} log k on average, while the probability on the fibre's "
-            f"first characters is "
-            f"{plateau['fibre_mass_over_chance']:.2f} times chance; later on the plateau the loss "
-            f"climbs to {plateau['peak_ratio_mean']:.2f} log k."
+            f"first characters is {plateau['fibre_mass_over_chance']:.2f} times chance; later the "
+            f"loss climbs to {plateau['peak_ratio_mean']:.2f} log k."
         )
     first = summary["first_character_at_tau_base"]
     if first is not None:
@@ -372,8 +242,8 @@ def _claims(claims: dict) -> str:
 def _measured_text(ours: dict) -> str:
     if "value" not in ours:
         return ours["note"]
-    form = ".0%" if ours["is_share"] else ".3g"
-    text = f"{BOUNDS[ours.get('bound')]}{ours['value']:{form}}"
+    form, of = (".0%", " of runs") if ours["is_share"] else (".3g", "")
+    text = f"{BOUNDS[ours.get('bound')]}{ours['value']:{form}}{of}"
     if "low" in ours:
         text += f" [{ours['low']:{form}}, {ours['high']:{form}}]"
     return f"{text} ({ours['note']})" if ours["note"] else text

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 
+from mbc.paper_times import PaperTimes, paper_range
 from mbc.runs import moment_text
 from mbc.task import N_CHARACTERS
 
@@ -16,30 +17,12 @@ def not_looked_into(table: pd.DataFrame) -> list[str]:
     return [f"Not looked into, because they diverged: {', '.join(lost['run'])}."]
 
 
-def beside_paper(table: pd.DataFrame, paper_times: dict[str, int]) -> list[str]:
-    """Return a sentence on the waiting times of (B, z) → A as a whole beside the paper's.
-
-    Args:
-        table: the table of runs.
-        paper_times: the paper's waiting times by condition, in steps.
-    """
-    seen = table[(table["tau_status"] == "observed") & (table["direction"] == "backward")]
-    ratios = (seen["tau"].astype(float) / seen["condition"].map(paper_times)).dropna()
-    if ratios.empty:
-        return []
-    return [
-        f"Of {len(ratios)} waiting times of (B, z) → A that the paper gives, too, ours is the "
-        f"longer in {(ratios > 1).sum()}; the ratio is {ratios.median():.2f} in the median, "
-        f"{ratios.min():.2f} to {ratios.max():.2f} in all."
-    ]
-
-
-def run_lines(table: pd.DataFrame, paper_times: dict[str, int]) -> pd.DataFrame:
+def run_lines(table: pd.DataFrame, paper_times: PaperTimes) -> pd.DataFrame:
     """Return the table of runs as short texts for people, a row a run.
 
     Args:
         table: the table of runs.
-        paper_times: waiting times to compare with, by condition; without any there is no column.
+        paper_times: waiting times to compare with; without any there is no column.
     """
     rows = []
     for _, run in table.iterrows():
@@ -82,10 +65,14 @@ def _end(run: pd.Series) -> int:
     return run["diverged_at"] if run["run_status"] == "diverged" else run["last_step"]
 
 
-def _paper_time(run: pd.Series, paper_times: dict[str, int]) -> dict[str, str]:
+def _paper_time(run: pd.Series, paper_times: PaperTimes) -> dict[str, str]:
     if not paper_times:
         return {}
-    time = paper_times.get(run["condition"])
-    compared = time is not None and run["tau_status"] == "observed"
-    ratio = f"{run['tau'] / time:.2f}" if compared else ""
-    return {"paper's τ": "" if time is None else str(time), "τ / paper's": ratio}
+    ends = paper_range(paper_times, run["condition"])
+    if ends is None:
+        return {"paper's τ": "", "τ / paper's": ""}
+    ratios = [f"{run['tau'] / end:.2f}" for end in sorted({*ends}, reverse=True)]
+    return {
+        "paper's τ": " to ".join(str(end) for end in sorted({*ends})),
+        "τ / paper's": " to ".join(ratios) if run["tau_status"] == "observed" else "",
+    }

@@ -5,26 +5,20 @@ import math
 import pandas as pd
 
 from mbc.claims import VERDICTS
-from mbc.runs import RANDOM_WEIGHTS
 from mbc.task import N_CHARACTERS
 
 
-def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
+def summarise(table: pd.DataFrame, by_size: pd.DataFrame, scaling: dict, claims: dict) -> dict:
     """Return about 30 named numbers; what cannot be computed is None.
 
     Args:
         table: the table of runs.
+        by_size: runs of the dataset-size sweep, for the plateau.
         scaling: the scaling metrics.
         claims: the judged claims by name.
     """
     defined = table[table["tau_status"] != "undefined"]
-    backward = defined[
-        (defined["direction"] == "backward")
-        & (defined["network"] == "transformer")
-        & (defined["fibre"] == "distinct")
-        & (defined["start_from"] == RANDOM_WEIGHTS)
-        & (defined["label_noise"] == 0)
-    ]
+    swept = by_size[by_size["tau_status"].isin(["observed", "censored"])]
     base = table[(table["condition"] == "base") & (table["tau_status"] == "observed")]
     law = scaling["dataset_size"]
     # a fit that leaves out the slowest runs is biased towards 0
@@ -47,12 +41,12 @@ def summarise(table: pd.DataFrame, scaling: dict, claims: dict) -> dict:
             base["tau_loss_character_1"].mean() / math.log(N_CHARACTERS)
         ),
         "plateau": {
-            "ratio_mean": _number(backward["plateau_ratio"].mean()),
-            "ratio_sd": _number(backward["plateau_ratio"].std()),
-            "peak_ratio_mean": _number(backward["plateau_peak_ratio"].mean()),
-            "z_gap_largest": _number(backward["plateau_z_gap"].max()),
+            "ratio_mean": _number(swept["plateau_ratio"].mean()),
+            "ratio_sd": _number(swept["plateau_ratio"].std()),
+            "peak_ratio_mean": _number(swept["plateau_peak_ratio"].mean()),
+            "z_gap_largest": _number(swept["plateau_z_gap"].max()),
             "fibre_mass_over_chance": _number(
-                (backward["plateau_fibre_mass"] * N_CHARACTERS / backward["k"]).mean()
+                (swept["plateau_fibre_mass"] * N_CHARACTERS / swept["k"]).mean()
             ),
         },
         "lead_fraction": claims["lead_fraction"]["ours"].get("value"),

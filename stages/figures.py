@@ -1,5 +1,6 @@
 """Draw every figure, and write the table behind each beside it."""
 
+import math
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ from mbc import (
     mechanism_figures,
 )
 from mbc.conditions import parse
+from mbc.paper_times import with_paper_tau
 from mbc.runs import RANDOM_WEIGHTS, all_sweeps, read_run_table
 from mbc.settings import NOISE_SWEEPS, Sweeps
 from stages.files import read_json, read_yaml, refusing, write_text
@@ -41,15 +43,15 @@ def main(
     params = read_yaml(Path(params_file))
     sweeps = parse(Sweeps, params["sweeps"], "sweeps")
     everything = read_run_table(table_file)
-    # the paper's times are for scale 1
-    paper_times = read_yaml(Path(paper_times_file)) if params["scale"] == 1 else {}
-    paper_tau = everything["condition"].map(paper_times).astype(float)
-    everything["paper_tau"] = paper_tau
-    everything["paper_tau_examples"] = paper_tau * everything["batch_size"]
     table = _with_tau(everything)
     # sweeps are asked of the whole table: base belongs to each, whether or not it has a tau
     every_sweep = all_sweeps(everything, sweeps, params["scale"])
-    runs = {name: _with_tau(sweep) for name, sweep in every_sweep.items()}
+    # the paper's times are for scale 1
+    paper_times = read_yaml(Path(paper_times_file)) if params["scale"] == 1 else {}
+    runs = {
+        name: with_paper_tau(_with_tau(sweep), paper_times.get(name, {}))
+        for name, sweep in every_sweep.items()
+    }
     scaling = read_json(Path(scaling_file))
     plots = Path(plots_folder)
     _scaling_figures(plots, runs, scaling, pd.read_csv(curve_file), runs_folder)
@@ -113,13 +115,13 @@ def _noise_figures(plots: Path, runs: dict, survival: pd.DataFrame) -> None:
 
 
 def _direction_figure(plots: Path, sweep: pd.DataFrame, table: pd.DataFrame) -> None:
-    transfers = table[table["start_from"] != RANDOM_WEIGHTS]
+    transfers = table[table["start_from"] != RANDOM_WEIGHTS].assign(paper_tau=math.nan)
     forward = sweep[sweep["direction"] == "forward"]
     backward = sweep[(sweep["direction"] == "backward") & sweep["k"].isin(forward["k"])]
     kinds = {"backward": backward, "forward": forward, "backward after forward": transfers}
     times = pd.concat([runs.assign(kind=kind) for kind, runs in kinds.items()])
     columns = ["tau", "tau_status", "character_tau", "character_tau_status"]
-    times = times[["run", "kind", "k", "seed", *columns]]
+    times = times[["run", "kind", "k", "seed", *columns, "paper_tau"]]
     _write(plots, "direction", times, experiment_figures.directions)
 
 
@@ -136,12 +138,13 @@ def _control_figures(plots: Path, runs: dict, runs_folder: str) -> None:
 
 
 def _mechanism_figures(plots: Path, tables: dict[str, pd.DataFrame]) -> None:
-    zeroed = tables["heads"][tables["heads"]["ablation"] == "zero"]
-    zeroed = zeroed.rename(columns={"candidate_loss_rise": "rise"})
+    ablated = tables["heads"].rename(columns={"candidate_loss_rise": "rise"})
+    for name, ablation in (("heads", "zero"), ("heads_mean", "mean")):
+        draw = partial(heads_figures.heads, ablation=ablation)
+        _write(plots, name, ablated[ablated["ablation"] == ablation], draw)
     for name, of_name, draw in (
         ("groups", tables["groups"], mechanism_figures.groups),
         ("displacement", tables["displacement"], mechanism_figures.displacement),
-        ("heads", zeroed, heads_figures.heads),
         ("attention", tables["attention"], heads_figures.attention_to_z),
         ("curvature", tables["curvature"], curvature_figures.curvature),
         ("gradient_noise", tables["noise_shares"], curvature_figures.gradient_noise),

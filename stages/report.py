@@ -28,11 +28,11 @@ def main(
     table = read_run_table(table_file)
     scaling = read_json(Path(scaling_file))
     effects, claims = (read_json(Path(file)) for file in (effects_file, claims_file))
-    summary = summarise(table, scaling, claims)
-    write_json(Path(summary_file), summary)
     params = read_yaml(Path(params_file))
     settings = parse(Sweeps, params["sweeps"], "sweeps")
     sweeps = all_sweeps(table, settings, params["scale"])
+    summary = summarise(table, sweeps["dataset_size"], scaling, claims)
+    write_json(Path(summary_file), summary)
     drawn = [path.stem for path in Path(plots_folder).glob("*.png")]
     mechanism = read_tables(Path(mechanism_folder))
     arguments = (scaling, effects, claims, sweeps, mechanism, summary, params["scale"])

@@ -33,7 +33,7 @@ ATTENTION = pd.DataFrame(
 )
 ONE_RUN = ATTENTION[ATTENTION["k"] == 20]
 DRAW = {
-    "heads": lambda: heads_figures.heads(RISES),
+    "heads": lambda: heads_figures.heads(RISES, "zero"),
     "one_panel": lambda: heads_figures.heads(RISES[:16], "mean"),
     "attention": lambda: heads_figures.attention_to_z(ATTENTION),
     "attention_of_one_run": lambda: heads_figures.attention_to_z(ONE_RUN),

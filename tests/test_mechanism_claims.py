@@ -24,7 +24,7 @@ def tables(**changes):
                     **{"run": run, "k": ambiguities[run], "step": round(1000 * fraction)},
                     **{"fraction": fraction, "share_solved": share},
                     **{"mean_accuracy": max(share, 1.6 / ambiguities[run])},
-                    "independent_share_solved": share * 0.9,
+                    "independent_share_solved": share * 0.7,
                 }
                 for run in runs
                 for fraction, share in curve
@@ -32,7 +32,8 @@ def tables(**changes):
         ),
         "group_transitions": pd.DataFrame(
             {
-                **{"run": runs, "n_groups": 200, "start": 800.0, "width_over_tau": [0.4, 0.5]},
+                **{"run": runs, "k": [10, 20], "n_groups": 200, "start": 800.0},
+                "width_over_tau": [0.5, 0.45],
                 **{"collective": [True, True], "width_as_cv": 0.1},
             }
         ),
@@ -53,7 +54,8 @@ def tables(**changes):
                 {
                     **{"run": run, "phase": phase, "sample": sample, "examples": 500},
                     **{"largest": 2.8, "smallest": -0.005 if phase == "plateau" else 0.002},
-                    "transferred": -0.003 if phase == "plateau" else 0.002,
+                    "transferred": -0.004 if phase == "plateau" else 0.002,
+                    "negative": phase == "plateau",
                     **{"smallest_residual": 1e-5, "rounding": 1e-6},
                 }
                 for run in runs
@@ -132,7 +134,8 @@ def test_groups_solved_early_or_late(paper):
 )
 def test_widths(paper, width, verdict):
     transitions = tables()["group_transitions"].assign(width_over_tau=width)
-    assert verdicts(paper, group_transitions=transitions)["transition_width"] == verdict
+    found = verdicts(paper, group_transitions=transitions)
+    assert found["transition_width_10"] == found["transition_width_20"] == verdict
 
 
 def test_groups_that_wait_on_their_own_are_not_collective(paper):
@@ -144,12 +147,13 @@ def test_a_run_whose_groups_were_not_all_solved_bounds_the_width(paper):
     transitions = tables()["group_transitions"].astype({"collective": object})
     transitions.loc[1, ["width_over_tau", "collective"]] = [None, None]
     answers = judge_mechanism(paper, tables(group_transitions=transitions), RUNS)
-    ours, verdict, _ = answers["transition_width"]
-    assert (ours.bound, verdict) == ("at least", CUT_SHORT)
-    assert ours.value == pytest.approx((0.4 + 1.2) / 2)  # from 0.8 to 2 times the waiting time
+    ours, verdict, _ = answers["transition_width_20"]
+    assert (ours.bound, verdict) == ("at least", NOT_REPRODUCED)
+    assert ours.value == pytest.approx(1.2)  # from 0.8 to 2 times the waiting time
+    assert answers["transition_width_10"][1] == REPRODUCED
     assert answers["collective"][1] == CUT_SHORT
-    transitions["start"] = 100.0
-    assert verdicts(paper, group_transitions=transitions)["transition_width"] == NOT_REPRODUCED
+    transitions["start"] = 1700.0
+    assert verdicts(paper, group_transitions=transitions)["transition_width_20"] == CUT_SHORT
 
 
 def test_a_tie_is_no_leader(paper):
@@ -162,7 +166,7 @@ def test_a_tie_is_no_leader(paper):
 def test_a_head_that_leads_by_zeroing_alone(paper):
     heads = tables()["leading_heads"]
     heads.loc[(heads["ablation"] == "mean"), "in_first_layer"] = False
-    assert verdicts(paper, leading_heads=heads)["leading_head"] == OTHER_SIZE
+    assert verdicts(paper, leading_heads=heads)["leading_head"] == OPEN
 
 
 def test_noise_that_lies_mostly_elsewhere(paper):
@@ -179,16 +183,16 @@ def test_incoherent_transitions(paper):
     assert verdicts(paper, displacement=weak)["coherence"] == OTHER_SIZE
 
 
-def test_curvature_along_a_direction_is_taken_over_the_whole_dataset(paper):
+def test_the_smallest_eigenvalue_is_told_with_what_other_examples_say(paper):
     answers = judge_mechanism(paper, tables(), RUNS)
-    # a quarter of base's examples chose the direction, a half of k10's
-    notes = "base-1: -0.0035 (sample -0.005, others -0.003); k10-1: -0.004 (sample -0.005"
-    assert answers["saddle"][0].note.startswith(notes)
-    assert answers["anisotropy"][0].note == "base-1: 560 to 800; k10-1: 560 to 700"
+    note = "base-1: -0.005 on the samples, -0.004 along that direction on other examples; k10-1: "
+    assert answers["saddle"][0].note.startswith(note)
+    assert answers["anisotropy"][0].note == "base-1: 560 to 700; k10-1: 560 to 700"
 
 
 def test_a_direction_of_one_sample_alone_leaves_the_saddle_open(paper):
-    own = verdicts(paper, curvature=tables()["curvature"].assign(transferred=0.2))
+    alone = tables()["curvature"].assign(transferred=0.2, negative=False)
+    own = verdicts(paper, curvature=alone)
     assert own["saddle"] == OPEN
     assert own["anisotropy"] == REPRODUCED  # even by the lower end of its range
 
@@ -198,7 +202,7 @@ def test_an_end_that_is_no_minimum(paper):
     ends = curvature["phase"] == "end"
     curvature.loc[ends, ["smallest", "transferred"]] = [-0.01, 0.02]
     assert verdicts(paper, curvature=curvature)["minimum_at_end"] == OPEN  # of the samples alone
-    curvature.loc[ends, "transferred"] = -0.01
+    curvature.loc[ends, ["transferred", "negative"]] = [-0.01, True]
     assert verdicts(paper, curvature=curvature)["minimum_at_end"] == NOT_REPRODUCED
     unfinished = judge_mechanism(paper, tables(), RUNS.assign(end_status="censored"))
     assert unfinished["minimum_at_end"][1] == CUT_SHORT
@@ -213,13 +217,16 @@ def test_accuracy_at_half_of_tau(paper):
     assert found["group_accuracy_at_half_tau_20"] != REPRODUCED
 
 
-def test_the_note_on_groups_says_how_far_single_items_go(paper):
-    note = judge_mechanism(paper, tables(), RUNS)["collective"][0].note
-    assert "base-1: share of solved groups within 0.10 of that of items learned singly" in note
+def test_groups_no_faster_than_their_items_learned_singly_leave_it_open(paper):
+    answers = judge_mechanism(paper, tables(), RUNS)
+    note = "base-1: share of solved groups at most 0.30 above that of items learned singly"
+    assert note in answers["collective"][0].note
+    singly = tables()["groups"].assign(independent_share_solved=lambda t: t["share_solved"])
+    assert verdicts(paper, groups=singly)["collective"] == OPEN
 
 
 def test_a_sample_without_downward_curvature_is_no_saddle(paper):
-    flat = tables()["curvature"].assign(smallest=-1e-6, transferred=0.1)
+    flat = tables()["curvature"].assign(smallest=-1e-6, transferred=0.1, negative=False)
     assert verdicts(paper, curvature=flat)["saddle"] == NOT_REPRODUCED
 
 
@@ -228,7 +235,8 @@ def test_a_sample_without_downward_curvature_is_no_saddle(paper):
     [(-0.05, -0.05, OTHER_SIZE), (-1.0, -1.0, NOT_REPRODUCED), (-0.05, 0.2, OPEN)],
 )
 def test_a_saddle_that_is_less_anisotropic(paper, smallest, transferred, verdict):
-    steep = tables()["curvature"].assign(smallest=smallest, transferred=transferred)
+    found = {"smallest": smallest, "transferred": transferred, "negative": transferred < 0}
+    steep = tables()["curvature"].assign(**found)
     assert verdicts(paper, curvature=steep)["anisotropy"] == verdict
 
 

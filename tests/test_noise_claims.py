@@ -39,8 +39,19 @@ def sweeps(rates=(2100, 2200, 3400, 7550, "50000+"), noise=(3200, 5000, 51_170))
     }
 
 
+def trend(concordance, p_value):
+    found = {"concordance": concordance, "p_value": p_value, "statement": "Too few."}
+    return {**found, "n_observed": 5, "n_censored": 0}
+
+
+TRENDS = {
+    "batch_size": {"examples": trend(-0.8, 0.02)},
+    "learning_rate": {"steps": trend(1.0, 0.017)},
+}
+
+
 def verdicts(paper, **changes):
-    return {name: verdict for name, (_, verdict, _) in judge_noise(paper, changes).items()}
+    return {name: verdict for name, (_, verdict, _) in judge_noise(paper, changes, TRENDS).items()}
 
 
 def test_the_papers_own_numbers_are_reproduced(paper):
@@ -53,7 +64,7 @@ def test_the_papers_own_numbers_are_reproduced(paper):
 def test_a_bound_is_no_estimate(paper):
     assert verdicts(paper, **sweeps(noise=(3400, 5000, "50000+")))["label_noise"] == CUT_SHORT
     assert verdicts(paper, **sweeps(noise=(1000, 5000, "50000+")))["label_noise"] == OTHER_SIZE
-    found = judge_noise(paper, sweeps(noise=(3400, 5000, "50000+")))["label_noise"][0]
+    found = judge_noise(paper, sweeps(noise=(3400, 5000, "50000+")), TRENDS)["label_noise"][0]
     assert found.bound == "at least"
     assert found.value == pytest.approx(50_000 / 3400)
 
@@ -114,3 +125,20 @@ def test_both_ends_censored_have_no_ratio():
     assert found.value is None
     early = ratio_between(runs("lr", [1, 2], ["9+", 3]), "lr", [2, 1], "tau")
     assert early.bound == "at most"
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (trend(-0.8, 0.02), REPRODUCED),
+        (trend(0.8, 0.02), NOT_REPRODUCED),
+        (trend(-0.2, 0.8), TOO_FEW),
+        (trend(None, None), TOO_FEW),
+    ],
+)
+def test_a_trend_counts_if_its_test_finds_one(paper, found, verdict):
+    trends = {**TRENDS, "batch_size": {"examples": found}}
+    answers = judge_noise(paper, sweeps(), trends)
+    assert answers["batch_size_trend"][1] == verdict
+    note = answers["learning_rate_monotone"][0].note
+    assert note == "3 of 4 steps up, 0 down; concordance over all runs +1.00, p = 0.017"

@@ -3,7 +3,8 @@ import math
 
 import pytest
 
-from mbc.report import FIGURES, MAIN_FIGURES, report
+from mbc.report import report
+from mbc.report_texts import FIGURES, MAIN_FIGURES
 from mbc.runs import RANDOM_WEIGHTS
 from mbc.settings import NOISE_SWEEPS
 from mbc.summary import summarise
@@ -105,7 +106,7 @@ def claims():
 
 
 def test_summary_names_what_is_known_and_nothing_else(table, scaling, claims):
-    summary = summarise(table, scaling, claims)
+    summary = summarise(table, table, scaling, claims)
     json.dumps(summary, allow_nan=False)
     assert summary["runs"] == {"total": 4, "observed": 1, "censored": 1, "diverged": 1}
     assert summary["tau_base"] == 300
@@ -125,13 +126,13 @@ def test_summary_names_what_is_known_and_nothing_else(table, scaling, claims):
 
 def test_summary_of_nothing_observed(table, scaling, claims):
     bare = {**scaling, "thresholds": {}}
-    summary = summarise(table.assign(tau_status="censored"), bare, claims)
+    summary = summarise(*[table.assign(tau_status="censored")] * 2, bare, claims)
     assert summary["tau_base"] is None
     assert summary["dataset_size"]["exponent_over_thresholds"] is None
 
 
 def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scaling, effects, claims):
-    summary = summarise(table, scaling, claims)
+    summary = summarise(table, table, scaling, claims)
     varied = {"lr": [1e-3, 1e-2], "batch_size": [64, 128], "label_noise": [0.0, 0.1]}
     sweep = table[table["k"] == 20].assign(tau_examples=[38_400, 900], **varied)
     sweeps = dict.fromkeys(NOISE_SWEEPS, sweep)
@@ -139,7 +140,7 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
     sizes = table.assign(tau=[300, 600, 1, 1], loss_onset=[270, 450, 1, 1], tau_status="observed")
     sweeps["dataset_size"] = sizes[:2]
     arguments = (scaling, effects, claims, sweeps, mechanism(), summary)
-    text = report(table, *arguments, 0.1, "plots", DRAWN, {"base": 400})
+    text = report(table, *arguments, 0.1, "plots", DRAWN, {"dataset_size": {"base": 400}})
     assert "paper's τ" not in text
     assert "no transition in a run" in text
     assert "Of 6 claims of the paper: **reproduced** (2): exponent, batch size examples;" in text
@@ -147,7 +148,7 @@ def test_report_has_every_figure_and_run_and_says_what_is_censored(table, scalin
         "Of 1 other readings and tests: **reproduced** (1): onset before loss (first character)."
     )
     assert added in text
-    assert "75% [50%, 90%] (3 of 4 runs)" in text
+    assert "75% of runs [50%, 90%] (3 of 4 runs)" in text
     assert "still 0.95 log 36 in the base condition: what falls first" in text
     assert "0.5 log k takes 10% of τ at D = 2,000 and 25% at D = 3,600." in text
     assert "| Unlike. " in text

@@ -62,9 +62,13 @@ def test_a_diverged_run_ends_at_its_first_loss_that_was_not_finite(table):
 
 
 def test_at_scale_1_the_papers_waiting_times_stand_beside_ours(table):
-    lines = run_lines(table, {"base": 400, "k36": 800}).set_index("run")
+    times = {"dataset_size": {"base": 400, "k36": 800}}
+    lines = run_lines(table, times).set_index("run")
     assert lines["paper's τ"].to_dict() == {
         **{"base-42": "400", "k36-42": "800", "k01-42": "", "hot-42": ""}
     }
     assert lines["τ / paper's"].tolist().count("") == 3
     assert lines.loc["base-42", "τ / paper's"] == "0.75"
+    both = run_lines(table, {**times, "batch_size": {"base": 200}}).iloc[0]
+    assert both["paper's τ"] == "200 to 400"
+    assert both["τ / paper's"] == "0.75 to 1.50"

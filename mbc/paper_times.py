@@ -1,0 +1,53 @@
+"""The paper's waiting times beside ours; its places differ about some conditions."""
+
+import numpy as np
+import pandas as pd
+
+PaperTimes = dict[str, dict[str, int]]
+"""Waiting times in steps by sweep and condition."""
+
+
+def paper_range(paper_times: PaperTimes, condition: str) -> tuple[int, int] | None:
+    """Return the least and the largest waiting time of a condition; None where there is none."""
+    times = [of_sweep[condition] for of_sweep in paper_times.values() if condition in of_sweep]
+    return (min(times), max(times)) if times else None
+
+
+def with_paper_tau(runs: pd.DataFrame, of_sweep: dict[str, int]) -> pd.DataFrame:
+    """Return runs with the columns ``paper_tau`` and ``paper_tau_examples``, which may be missing.
+
+    Args:
+        runs: columns condition, batch_size.
+        of_sweep: the paper's waiting times in one sweep, in steps, by condition.
+    """
+    paper_tau = runs["condition"].map(of_sweep).astype(float)
+    return runs.assign(paper_tau=paper_tau, paper_tau_examples=paper_tau * runs["batch_size"])
+
+
+def beside_paper(table: pd.DataFrame, paper_times: PaperTimes) -> list[str]:
+    """Return a sentence on the waiting times of (B, z) → A as a whole beside the paper's.
+
+    A condition counts with the geometric mean over its seeds, if all had a transition.
+
+    Args:
+        table: the table of runs.
+        paper_times: the paper's; may be empty.
+    """
+    backward = table[table["direction"] == "backward"]
+    ratios, spreads = [], []
+    for condition, runs in backward.groupby("condition", sort=False):
+        ends = paper_range(paper_times, condition)
+        if ends is None or not (runs["tau_status"] == "observed").all():
+            continue
+        ours = np.exp(np.log(runs["tau"].astype(float)).mean())
+        ratios.append(ours / np.clip(ours, *ends))
+        spreads.append(ends[1] / ends[0])
+    if not ratios:
+        return []
+    longer, shorter = (sum(ratio * sign > sign for ratio in ratios) for sign in (1, -1))
+    return [
+        f"Of {len(ratios)} conditions of (B, z) → A whose waiting time the paper gives, too, ours "
+        f"is longer in {longer} and shorter in {shorter}; the ratio is {np.median(ratios):.2f} in "
+        f"the median, {min(ratios):.2f} to {max(ratios):.2f} in all, to the nearest where the "
+        f"paper's places differ, which they do by a factor of up to {max(spreads):.2f}."
+    ]
