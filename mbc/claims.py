@@ -94,6 +94,11 @@ class Claim:
     rule: str
 
 
+def number_text(value: float) -> str:
+    """Return a number for people, to three digits and never as a power of ten above 1."""
+    return f"{float(f'{value:.3g}'):,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def judge_size(ours: Measured, paper: dict, neutral: float) -> tuple[str, str]:
     """Judge a number whose size the paper gives.
 

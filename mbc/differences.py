@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from mbc.claims import NOT_REPRODUCED, OTHER_SIZE
+from mbc.claims import NOT_REPRODUCED, OTHER_SIZE, number_text
 from mbc.runs import RANDOM_WEIGHTS, moment_text
 
 BOUNDS = {None: "", "at least": "≥ ", "at most": "≤ "}
@@ -27,11 +27,11 @@ def differences(claims: dict) -> pd.DataFrame:
             continue
         if "paper" in claim:
             paper = claim["paper"]
-            said = f"{paper:.3g}"
+            said = number_text(paper)
         elif "paper_range" in claim:
             low, high = claim["paper_range"]
             paper = min((low, high), key=lambda end: abs(end - ours))
-            said = f"{low:g} to {high:g}"
+            said = f"{number_text(low)} to {number_text(high)}"
         else:
             continue
         bound = BOUNDS[claim["ours"].get("bound")]
@@ -39,7 +39,7 @@ def differences(claims: dict) -> pd.DataFrame:
         rows.append(
             {
                 "claim": claim["claim"],
-                **{"paper": said, "ours": f"{bound}{ours:.3g}", "ours / paper": ratio},
+                **{"paper": said, "ours": f"{bound}{number_text(ours)}", "ours / paper": ratio},
                 "remark": claim["remark"],
             }
         )

@@ -18,6 +18,7 @@ from mbc.claims import (
     judge_share,
     judge_size,
     mean_with_interval,
+    number_text,
     share_of,
 )
 
@@ -276,9 +277,9 @@ def _noise_alignment(shares: pd.DataFrame) -> Answer:
         upper = chosen[chosen.index.str.startswith("largest")]["share"].sum()
         most.append(upper > 0.5)
         notes.append(
-            f"{run}: {top['share_over_isotropic']:.2g} against "
-            f"{bottom['share_over_isotropic']:.2g} times the isotropic share, three largest "
-            f"{upper:.1%} of all"
+            f"{run}: {number_text(top['share_over_isotropic'])} against "
+            f"{number_text(bottom['share_over_isotropic'])} times the isotropic share, "
+            f"three largest {upper:.1%} of all"
         )
     ours, verdict, rule = share_of(holds, criterion)
     if verdict == REPRODUCED and sum(most) <= len(most) / 2:

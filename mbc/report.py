@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from mbc.claims import VERDICTS
+from mbc.claims import VERDICTS, number_text
 from mbc.differences import BOUNDS, differences, ruled_out
 from mbc.fits_report import fit_table, noise_tables
 from mbc.mechanism_report import mechanism_lines, noise_lines
@@ -242,10 +242,10 @@ def _claims(claims: dict) -> str:
 def _measured_text(ours: dict) -> str:
     if "value" not in ours:
         return ours["note"]
-    form, of = (".0%", " of runs") if ours["is_share"] else (".3g", "")
-    text = f"{BOUNDS[ours.get('bound')]}{ours['value']:{form}}{of}"
+    say, of = ("{:.0%}".format, " of runs") if ours["is_share"] else (number_text, "")
+    text = f"{BOUNDS[ours.get('bound')]}{say(ours['value'])}{of}"
     if "low" in ours:
-        text += f" [{ours['low']:{form}}, {ours['high']:{form}}]"
+        text += f" [{say(ours['low'])}, {say(ours['high'])}]"
     return f"{text} ({ours['note']})" if ours["note"] else text
 
 

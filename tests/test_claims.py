@@ -12,6 +12,7 @@ from mbc.claims import (
     judge_share,
     judge_size,
     mean_with_interval,
+    number_text,
 )
 
 RATIO = {"value": 3.6}
@@ -80,3 +81,17 @@ def test_means():
     assert (two.value, two.low, two.n_runs, two.note) == (1.5, None, 2, "two values")
     assert mean_with_interval(pd.Series([1.0, 2.0]), n_runs=8).n_runs == 8
     assert mean_with_interval(pd.Series([], dtype=float)).value is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (4951.0, "4,950"),
+        (53_210, "53,200"),
+        (-1234.5, "-1,230"),
+        (999.4, "999"),
+        (0.01234, "0.0123"),
+    ],
+)
+def test_numbers_for_people(value, text):
+    assert number_text(value) == text
