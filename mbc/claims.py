@@ -111,7 +111,7 @@ def judge_size(ours: Measured, paper: dict, neutral: float) -> tuple[str, str]:
     value = paper.get("value", None if low is None else math.sqrt(low * high))
     rule = (
         "reproduced if the paper's range holds our number, or our interval holds the paper's, or "
-        f"there is no interval, and ours is within {TOLERANCE:.0%} of it; undecided if our "
+        f"there is neither, and ours is within {TOLERANCE:.0%} of it; undecided if our "
         f"interval holds both the paper's number and {neutral:g} (no effect) or is too wide, if a "
         "bound, from censored runs, leaves it open, or if a ratio of single runs is within "
         f"{TOLERANCE:.0%} of 1; else in its direction if on the paper's side of {neutral:g} and no "

@@ -73,7 +73,7 @@ def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dic
     if base.empty:
         return pd.DataFrame()
     by_seed = {run["seed"]: run for _, run in base.iterrows()}
-    first, *others = by_seed.values()
+    first, *others = sorted(by_seed.values(), key=lambda run: run["tau_status"] != "observed")
     compared = [
         (f"{what} ({run['run']})", by_seed[run["seed"]], run)
         for what in CONTROLS
@@ -82,9 +82,10 @@ def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dic
     ]
     compared += [(f"seed ({run['run']})", first, run) for run in others]
     rows = [_times(varied, of, run, "tau") for varied, of, run in compared]
-    rows.append(_times("definition (loss per character)", first, first, "character_tau"))
+    of_run = f", {first['run']}" if others else ""
+    rows.append(_times(f"definition (loss per character{of_run})", first, first, "character_tau"))
     rows += [_leads(varied, of, run, "lead_fraction") for varied, of, run in compared]
-    of_answer = "definition (z-gap of the whole answer)"
+    of_answer = f"definition (z-gap of the whole answer{of_run})"
     rows.append(_leads(of_answer, first, first, "lead_fraction_string"))
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
     usual = scaling["dataset_size"].get("exponent")

@@ -109,7 +109,7 @@ def _slower(paper: dict, ratios: list[dict]) -> Answer:
         return ours, CUT_SHORT, rule
     if min(known) <= 1:
         return ours, NOT_REPRODUCED, rule
-    if len(known) < len(ratios):
+    if any(ratio["n_left_out"] for ratio in ratios):
         return ours, CUT_SHORT, rule
     inside = min(known) >= low / 1.25 and max(known) <= high * 1.25
     return ours, REPRODUCED if inside else OTHER_SIZE, rule
@@ -119,8 +119,9 @@ def _transfer(compared: list[int], ratios: list[dict]) -> Answer:
     small, large = compared
     rule = (
         f"reproduced if in every seed the speed-up is above 1 at k = {large} and below 1 at "
-        f"k = {small}, not reproduced if one of them lies on the other side, else undecided; a "
-        f"ratio of single runs within {TOLERANCE:.0%} of 1 lies on neither"
+        f"k = {small}, not reproduced if one of them lies on the other side, else undecided, and "
+        f"also where a run was censored; a ratio of fewer than 3 seeds within {TOLERANCE:.0%} of 1 "
+        "lies on neither"
     )
     if not ratios:
         return NO_RUNS
@@ -131,26 +132,30 @@ def _transfer(compared: list[int], ratios: list[dict]) -> Answer:
         n_runs=2 * sum(ratio["n_seeds"] for ratio in ratios),
         note=_by_k(ratios),
     )
+    if any(ratio["n_left_out"] for ratio in ratios if ratio["k"] in compared):
+        return ours, CUT_SHORT, rule
     if helps == [1, -1]:
         return ours, REPRODUCED, rule
     if helps[0] == -1 or helps[1] == 1:
         return ours, NOT_REPRODUCED, rule
-    lost = any(ratio["n_left_out"] for ratio in ratios if ratio["k"] in compared)
-    return ours, CUT_SHORT if lost else TOO_FEW, rule
+    return ours, TOO_FEW, rule
 
 
 def _side(ratio: dict) -> int:
     """Return 1 for a speed-up above 1 in every seed, -1 for one below 1, 0 if it is neither."""
-    if "low" in ratio:
-        return int(ratio["low"] > 1) - int(ratio["high"] < 1)
     value = ratio.get("value", 1.0)
-    return int(value > 1 + TOLERANCE) - int(value < 1 / (1 + TOLERANCE))
+    low, high = ratio.get("low", value), ratio.get("high", value)
+    margin = 1 + TOLERANCE if ratio.get("n_seeds", 0) < 3 else 1.0
+    return int(low > 1 and value > margin) - int(high < 1 and value < 1 / margin)
 
 
 def _by_k(ratios: list[dict]) -> str:
-    return ", ".join(
-        f"k = {ratio['k']}: {ratio['value']:.2f}"
-        if "value" in ratio
-        else f"k = {ratio['k']}: no transition in a run"
-        for ratio in ratios
-    )
+    return ", ".join(f"k = {ratio['k']}: {ratio_text(ratio)}" for ratio in ratios)
+
+
+def ratio_text(ratio: dict) -> str:
+    """Return a ratio of `mbc.effects`, and how many seeds it lacks, for want of a transition."""
+    if "value" not in ratio:
+        return "no transition in a run"
+    lost = f" (without {ratio['n_left_out']} seeds)" if ratio["n_left_out"] else ""
+    return f"{ratio['value']:.2f}{lost}"

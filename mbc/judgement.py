@@ -92,11 +92,14 @@ def _waiting_time(
 ) -> Answer:
     rule = (
         "only at scale 1: reproduced within the paper's values at its several places, of another "
-        "size up to a factor of 2 beyond them"
+        "size up to a factor of 2 beyond them, undecided if a run had no transition"
     )
-    base = table[(table["condition"] == "base") & (table["tau_status"] == "observed")]
+    base = table[table["condition"] == "base"]
     if scale != 1 or base.empty:
         return Measured(None, note="the paper's is for scale 1"), NOT_RUN, rule
+    if (base["tau_status"] != "observed").any():
+        note = "; ".join(f"{run['run']}: {moment_text(run, 'tau')}" for _, run in base.iterrows())
+        return Measured(None, note=note), CUT_SHORT, rule
     notes = ["single run"] if len(base) == 1 else []
     others = by_schedule[by_schedule["condition"] != "base"]
     notes += [f"{run['run']}: {moment_text(run, 'tau')}" for _, run in others.iterrows()]
@@ -136,7 +139,7 @@ def _scaling(paper: dict, runs: pd.DataFrame, scale: float, scaling: dict) -> di
 
 def _exponent(law: dict) -> tuple[Measured, list]:
     """Return the exponent, and all intervals that there are for it."""
-    if law["n_left_out"]:
+    if law["censored"]["n_censored"]:
         censored = law["censored"]
         low, high = censored.get("interval", (None, None))
         n_runs = censored["n_observed"] + censored["n_censored"]
@@ -200,14 +203,20 @@ def _thresholds(allowed: float, scaling: dict) -> Answer:
 
 
 def _seed_variation(paper: dict, runs: pd.DataFrame) -> Answer:
-    rule = "reproduced if the mean over conditions with 3 seeds or more lies in the paper's range"
+    rule = (
+        "reproduced if the mean over conditions with 3 seeds or more lies in the paper's range, of "
+        "another size outside it; undecided where a seed of each had no transition"
+    )
     times = runs["tau"].astype(float).groupby(runs["condition"])
     whole = (runs["tau_status"] == "observed").groupby(runs["condition"]).all()
     variation, enough = times.std() / times.mean(), times.size() >= 3
-    if not (whole & enough).any():
+    if not enough.any():
         return Measured(None, note="needs 3 seeds"), TOO_FEW, rule
+    if not (whole & enough).any():
+        return Measured(None, note="a seed of each had no transition"), CUT_SHORT, rule
     ours = mean_with_interval(variation[whole & enough], int(times.size()[whole & enough].sum()))
-    note = f"{(~whole & enough).sum()} conditions with a censored seed are not in it"
-    ours = replace(ours, note=note)
+    if (~whole & enough).any():
+        note = f"{(~whole & enough).sum()} conditions with a censored seed are not in it"
+        ours = replace(ours, note=note)
     inside = paper["low"] <= ours.value <= paper["high"]
     return ours, REPRODUCED if inside else OTHER_SIZE, rule

@@ -61,7 +61,7 @@ def judge_mechanism(paper: dict, tables: Tables, runs: pd.DataFrame) -> dict[str
         "anisotropy": _anisotropy(paper["anisotropy"], curvatures),
         "minimum_at_end": _minimum(_downward(tables["curvature"], "end"), runs["end_status"]),
         "noise_alignment": _noise_alignment(tables["noise_shares"]),
-        "coherence": _coherence(paper["coherence"], tables["displacement"]),
+        "coherence": _coherence(paper["coherence"], tables["displacement"], runs["condition"]),
     }
 
 
@@ -133,7 +133,8 @@ def _collective(transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:
         "width below that of groups that wait independently, without memory, equally long on "
         "average (independent groups whose waits vary as little as the note says would do as "
         "well); undecided where the share of solved groups exceeds that of items learned singly by "
-        f"{BEYOND_ITEMS:g} at no checkpoint, since these would then do as well",
+        f"{BEYOND_ITEMS:g} at no checkpoint, since these would then do as well, or where a run is "
+        "not finished",
     )
     notes = [
         f"{run['run']}: coefficient of variation {run['width_as_cv']:.2f}"
@@ -287,7 +288,7 @@ def _noise_alignment(shares: pd.DataFrame) -> Answer:
     return _noted(ours, notes), verdict, rule
 
 
-def _coherence(paper: dict, turns: pd.DataFrame) -> Answer:
+def _coherence(paper: dict, turns: pd.DataFrame, conditions: pd.Series) -> Answer:
     rule = (
         "mean cosine of the whole network near τ, beside that on the plateau: reproduced if the "
         "plateau's is less than 0.2 above a random walk's and that near τ within 25% of the "
@@ -295,7 +296,10 @@ def _coherence(paper: dict, turns: pd.DataFrame) -> Answer:
     )
     whole = turns[turns["component"] == "whole"]
     means = {
-        phase: mean_with_interval(of_phase.groupby("run")["cosine"].mean())
+        phase: mean_with_interval(
+            of_phase["cosine"].groupby(of_phase["run"].map(conditions)).mean(),
+            of_phase["run"].nunique(),
+        )
         for phase, of_phase in whole.groupby("phase")
     }
     if not {"plateau", "transition"} <= set(means):

@@ -119,11 +119,13 @@ def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: s
     value = math.exp(logs[0].mean() - logs[1].mean())
     if any(late):
         bound = "at least" if late[0] else "at most"
-        ended = max(end.loc[end["tau_status"] == "censored", "last_step"].max() for end in ends)
+        both = pd.concat(ends)
+        ended = both.loc[both["tau_status"] == "censored", "last_step"].max()
         note = f"a run had no transition by step {ended:.0f}"
         return Measured(value, n_runs=n_runs, note=note, bound=bound)
     low, high = ratio_student_interval(*logs, confidence=0.95) or (None, None)
-    note = "single run at each end" if n_runs == 2 else ""
+    single = [f"{x} {value:g}" for value, end in zip(compared, ends, strict=True) if len(end) == 1]
+    note = f"single run at {' and '.join(single)}" if single else ""
     return Measured(value, low, high, n_runs, note)
 
 
@@ -132,23 +134,23 @@ def _monotone(runs: pd.DataFrame, x: str, trend: dict) -> Answer:
 
     A waiting time is known to lie between two evaluations, one of a censored run only from below:
     a rise or a fall counts where these ranges, averaged over seeds, do not overlap. One that rests
-    on a single run must be one by more than `TOLERANCE`, too.
+    on fewer than three runs at either end must be one by more than `TOLERANCE`, too.
     """
     rule = (
         "reproduced if τ rises from each rate to the next, not reproduced if it falls somewhere, "
-        "by more than the spacing of evaluations and, from or to a single run, by more than "
+        "by more than the spacing of evaluations and, from or to fewer than 3 runs, by more than "
         f"{TOLERANCE:.0%}; else undecided"
     )
     known = runs[runs["tau_status"].isin(["observed", "censored"])]
-    low, high, single = [], [], []
+    low, high, few = [], [], []
     for _, seeds in known.groupby(x):
         times = seeds[["tau_after", "tau"]].to_numpy(float).clip(min=1)
         means = np.exp(np.log(times).mean(axis=0))
-        single.append(len(seeds) == 1)
+        few.append(len(seeds) < 3)
         low.append(means[0])
         high.append(means[1] if (seeds["tau_status"] == "observed").all() else math.inf)
     n_steps = len(low) - 1
-    factors = [1 + TOLERANCE if a or b else 1.0 for a, b in pairwise(single)]
+    factors = [1 + TOLERANCE if a or b else 1.0 for a, b in pairwise(few)]
     rises = sum(a * f < b for a, b, f in zip(high, low[1:], factors, strict=False))
     falls = sum(b * f < a for a, b, f in zip(low, high[1:], factors, strict=False))
     note = f"{rises} of {n_steps} steps up, {falls} down"

@@ -6,6 +6,7 @@ import pandas as pd
 
 from mbc.claims import VERDICTS, number_text
 from mbc.differences import BOUNDS, differences, ruled_out
+from mbc.direction_claims import ratio_text
 from mbc.fits_report import fit_table, noise_tables
 from mbc.mechanism_report import mechanism_lines, noise_lines
 from mbc.paper_times import PaperTimes, beside_paper
@@ -264,6 +265,6 @@ def _direction_table(effects: dict) -> str:
                 (k, condition),
                 {"condition": condition, "k": k, **dict.fromkeys(names.values(), "")},
             )
-            row[name] = f"{ratio['value']:.2f}" if "value" in ratio else "an end was censored"
+            row[name] = ratio_text(ratio)
     ordered = [rows[place] for place in sorted(rows)]
     return "Ratios of waiting times in steps.\n\n" + pd.DataFrame(ordered).to_markdown(index=False)

@@ -11,7 +11,8 @@ FIGURES = (
     (
         "anatomy",
         "Anatomy of a run",
-        "The base run. The candidate loss stands at log k almost at once, because it ranks the "
+        "A base run, with several seeds that of the lowest with a transition. The candidate loss "
+        "stands at log k almost at once, because it ranks the "
         "right answer among the k of its fibre; the losses by character, over the whole "
         "alphabet, and the mass on the fibre's first characters say what has been learned of the "
         "marginal.",

@@ -23,7 +23,7 @@ def summarise(table: pd.DataFrame, by_size: pd.DataFrame, scaling: dict, claims:
     law = scaling["dataset_size"]
     # a fit that leaves out the slowest runs is biased towards 0
     exponent, interval = law, "bootstrap_interval"
-    if law["n_left_out"]:
+    if law["censored"]["n_censored"]:
         exponent, interval = law["censored"], "interval"
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
     verdicts = [claim["verdict"] for claim in claims.values() if not claim["added"]]

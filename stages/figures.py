@@ -59,7 +59,9 @@ def main(
     _direction_figure(plots, runs["direction"], table)
     _control_figures(plots, runs, runs_folder)
     _mechanism_figures(plots, read_tables(Path(mechanism_folder)))
-    for _, base in table[table["condition"] == "base"].head(1).iterrows():
+    of_base = table[table["condition"] == "base"]
+    last = of_base["tau_status"] != "observed"
+    for _, base in of_base.loc[last.sort_values(kind="stable").index].head(1).iterrows():
         _anatomy(plots, base, runs_folder)
 
 

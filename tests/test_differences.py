@@ -80,7 +80,7 @@ def test_each_control_is_compared_with_the_base_run():
     assert found.loc["initialisation (initialisation_scaled-0)", "varied to"] == "> 80"
     assert found.loc["initialisation (initialisation_scaled-0)", "ratio"] == ""
     assert found.loc["seed (base-1)", "ratio"] == "1.50"
-    assert found.loc["definition (loss per character)", "ratio"] == "1.10"
+    assert found.loc["definition (loss per character, base-0)", "ratio"] == "1.10"
     assert found.loc["definition (threshold)", "ratio"].tolist() == ["1.00", "1.10"]
     assert not found.index.str.contains("k03").any()
 
@@ -100,7 +100,7 @@ def test_each_lead_is_compared_with_that_of_the_base_run():
     scaled = leads.loc["initialisation (initialisation_scaled-1)", columns].tolist()
     assert scaled == ["0.40", "", ""]  # its onset was not reached
     assert leads.loc["seed (base-1)", columns].tolist() == ["-0.20", "0.40", ""]
-    of_answer = leads.loc["definition (z-gap of the whole answer)", columns].tolist()
+    of_answer = leads.loc["definition (z-gap of the whole answer, base-0)", columns].tolist()
     assert of_answer == ["-0.20", "0.50", ""]
 
 

@@ -85,7 +85,7 @@ def draw(params, tmp_path, monkeypatch):
             pd.DataFrame(columns=["run"]).to_csv(tmp_path / "mechanism" / f"{name}.csv")
         heads = pd.DataFrame(columns=["ablation", "candidate_loss_rise"])
         heads.to_csv(tmp_path / "mechanism" / "heads.csv")
-        write_yaml(tmp_path / "times.yaml", {"base": 25})
+        write_yaml(tmp_path / "times.yaml", {"dataset_size": {"base": 25}})
         names = ["params.yaml", "runs.csv", "runs", "scaling.json", "curve.csv", "survival.csv"]
         names += ["mechanism", "times.yaml", "plots"]
         figures.main(*(str(tmp_path / name) for name in names))

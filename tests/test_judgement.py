@@ -69,6 +69,7 @@ def table(**changes):
 
 def scaling(exponent=1.2, interval=(1.1, 1.3), equivalent=True):
     law = {"n_runs": 10, "n_left_out": 0, "statement": "", "r_squared": 0.97}
+    law["censored"] = {"n_censored": 0}
     if exponent is not None:
         law |= {"exponent": exponent, "bootstrap_interval": list(interval)}
         law["hc3_interval"] = list(interval)
@@ -178,7 +179,9 @@ def test_the_waiting_time_itself_is_compared_at_scale_1_only(paper):
     other = base.assign(condition="cosine", run="cosine-1", tau=3700.0)
     claim = found(1.0, pd.concat([base, other]))
     assert (claim.ours.value, claim.ours.note) == (4848.0, "single run; cosine-1: 3700.0")
-    assert found(1.0, base.assign(tau_status="censored")).verdict == NOT_RUN
+    assert found(1.0, base.assign(tau_status="censored")).verdict == CUT_SHORT
+    lost = pd.concat([base, base.assign(run="base-2", tau_status="censored")])
+    assert found(1.0, lost).verdict == CUT_SHORT
 
 
 def test_an_onset_that_is_known_to_come_later_counts_against_the_claim(paper):
@@ -333,4 +336,5 @@ def test_three_seeds_give_a_variation(paper):
     assert found.ours.value == pytest.approx(64.55 / 175, abs=1e-3)
     assert found.verdict == REPRODUCED
     runs.loc[3, "tau_status"] = "censored"
-    assert judged(paper, runs)["seed_variation"].verdict == TOO_FEW
+    assert judged(paper, runs)["seed_variation"].verdict == CUT_SHORT
+    assert judged(paper, runs[:2])["seed_variation"].verdict == TOO_FEW

@@ -91,7 +91,7 @@ def tables(**changes):
 
 
 RUNS = pd.DataFrame(
-    {"dataset_size": [1000, 2000], "end_status": "observed"}, index=["k10-1", "base-1"]
+    {"condition": ["k10", "base"], "end_status": "observed"}, index=["k10-1", "base-1"]
 )
 
 
