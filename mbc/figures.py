@@ -386,12 +386,8 @@ def draw_means(
     half = times.std() / np.sqrt(number) * stats.t.ppf(0.975, np.maximum(number - 1, 1))
     # rounded, because an axis cannot span the error of a mean of equal times
     axis.plot(mean.index, np.exp(mean).round(6), color=colour, linestyle=dash)
-    axis.vlines(
-        mean.index[several],
-        np.exp(mean - half)[several],
-        np.exp(mean + half)[several],
-        color=colour,
-    )
+    low, high = np.exp(mean - half)[several], np.exp(mean + half)[several]
+    axis.vlines(mean.index[several], low, high, color=colour)
 
 
 def _reference(axis: plt.Axes, value: float, name: str) -> None:

@@ -73,7 +73,7 @@ def test_rises_stand_at_their_heads_and_phases_in_order():
 
 
 def test_a_rise_that_rounds_to_0_has_no_sign():
-    panel, _ = heads_figures.heads(RISES[:16].assign(rise=[-0.004, -0.006] * 8)).axes
+    panel, _ = heads_figures.heads(RISES[:16].assign(rise=[-0.004, -0.006] * 8), "mean").axes
     assert {text.get_text() for text in panel.texts} == {"0.00", "-0.01"}
 
 
