@@ -34,6 +34,7 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
     by_character = _slower(
         paper["forward_slower_by_character"], effects["direction_by_character_tau"]
     )
+    linear_ends = [run for run in effects["linear"] if "final_ratio" in run]
     swept = [ratio["condition"] for ratio in effects["direction_by_tau"]]
 
     def by_k(key: str) -> list[dict]:  # where several have one k, that of the sweep counts
@@ -49,21 +50,19 @@ def judge_directions(paper: dict, effects: dict) -> dict[str, Answer]:
                 ("transfer_by_character", "transfer_by_character_tau"),
             )
         },
-        "linear": _linear(effects["linear"]),
-        "linear_level": _linear_level(paper["linear_level"]["limit"], effects["linear"]),
+        "linear": _linear(linear_ends),
+        "linear_level": _linear_level(paper["linear_level"]["limit"], linear_ends),
     }
 
 
-def _linear(runs: list[dict]) -> Answer:
-    ends = [run for run in runs if "final_ratio" in run]
+def _linear(ends: list[dict]) -> Answer:
     return share_of(
         [run["tau_status"] == "censored" and run["final_ratio"] > LEFT for run in ends],
         f"no transition within the step budget, and a last candidate loss above {LEFT:g} log k",
     )
 
 
-def _linear_level(limit: float, runs: list[dict]) -> Answer:
-    ends = [run for run in runs if "final_ratio" in run]
+def _linear_level(limit: float, ends: list[dict]) -> Answer:
     ours, verdict, rule = share_of(
         [0.95 < run["final_ratio"] < 1.05 and run["largest_z_gap"] < limit for run in ends],
         f"last candidate loss within 5% of log k and no z-gap of {limit:g} nats at any evaluation",

@@ -44,7 +44,7 @@ def beside_paper(table: pd.DataFrame, paper_times: PaperTimes) -> list[str]:
         spreads.append(ends[1] / ends[0])
     if not ratios:
         return []
-    longer, shorter = (sum(ratio * sign > sign for ratio in ratios) for sign in (1, -1))
+    longer, shorter = sum(r > 1 for r in ratios), sum(r < 1 for r in ratios)
     return [
         f"Of {len(ratios)} conditions of (B, z) → A whose waiting time the paper gives, too, ours "
         f"is longer in {longer} and shorter in {shorter}; the ratio is {np.median(ratios):.2f} in "
