@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy import special, stats
-from scipy.optimize import brentq
 
 from mbc.scaling import MINIMUM_POINTS, Interval, fit_line
 
@@ -28,7 +27,8 @@ class CensoredPowerLaw:
         n_censored: runs in the fit of which only the last step before their tau is known.
         n_left_out: diverged, undefined or unusable runs (x or tau not positive).
         exponent: slope of log tau on log x; None if it cannot be estimated.
-        interval: of the exponent, from the profile likelihood, see `censored_power_law`.
+        interval: of the exponent, by jackknife, see `censored_power_law`; None if there is no
+            exponent, no sigma, or none without the runs of some x.
         log_prefactor: intercept, log steps.
         sigma: standard deviation of log tau around the line; None if the fit is exact.
         statement: what the numbers cannot tell; empty if there is nothing to say.
@@ -48,10 +48,10 @@ def censored_power_law(runs: pd.DataFrame, x: str, *, confidence: float) -> Cens
     """Fit log tau = a + b log x + sigma e by maximum likelihood with censored runs (Tobin 1958).
 
     An observed run contributes its density, a censored one the probability of a tau after its
-    last step. The interval is that of the profile likelihood of b. Its threshold is not the
-    chi-square quantile, too narrow for ten runs, but the one with which it equals Student's
-    interval when nothing is censored: n log(1 + t² / (n - 2)) with n observed runs. Runs are
-    taken as independent, and tau as known exactly though it is known to within an evaluation.
+    last step; tau is taken as known exactly though it is known to within an evaluation. The
+    interval is that of the jackknife that leaves out all runs of one x at a time, since the seeds
+    of a condition are not independent points of the line (MacKinnon, Nielsen and Webb 2023), with
+    Student's t for a line through as many points as there are x.
 
     Args:
         runs: columns x, tau, tau_status; tau of a censored run is the last step seen.
@@ -76,29 +76,15 @@ def censored_power_law(runs: pd.DataFrame, x: str, *, confidence: float) -> Cens
             f"at {observed_points} of {n_points} different {x}."
         )
         return CensoredPowerLaw(**counts, statement=_statement(reason, **counts))
-    exact = _exact_line(log_x, log_tau, observed)
-    if exact is not None:
-        return CensoredPowerLaw(
-            **counts,
-            exponent=exact[1],
-            log_prefactor=exact[0],
-            statement=_statement(
-                "The observed tau lie exactly on a line: no sigma and no interval.", **counts
-            ),
-        )
-    # Centred, so that intercept and slope are nearly uncorrelated whatever the units of x are.
-    center_x, center_tau = float(log_x.mean()), float(log_tau.mean())
-    from_x, from_tau = log_x - center_x, log_tau - center_tau
-    _, (intercept, exponent), sigma = _maximise(
-        np.column_stack([np.ones_like(from_x), from_x]), from_tau, observed
-    )
+    intercept, exponent, sigma = _fit(log_x, log_tau, observed)
+    line = {"exponent": exponent, "log_prefactor": intercept, "sigma": sigma}
+    if sigma is None:
+        reason = "The observed tau lie exactly on a line: no sigma and no interval."
+        return CensoredPowerLaw(**counts, **line, statement=_statement(reason, **counts))
+    interval = _jackknife_interval(log_x, log_tau, observed, exponent, confidence)
+    reason = [] if interval else [f"No interval: the exponent rests on the runs of one {x}."]
     return CensoredPowerLaw(
-        **counts,
-        exponent=exponent,
-        interval=_profile_interval(from_x, from_tau, observed, exponent, sigma, confidence),
-        log_prefactor=center_tau + intercept - exponent * center_x,
-        sigma=sigma,
-        statement=_statement(**counts),
+        **counts, **line, interval=interval, statement=_statement(*reason, **counts)
     )
 
 
@@ -177,22 +163,26 @@ def observed_and_censored(runs: pd.DataFrame, response: str, x: str) -> tuple[pd
     return used, len(runs) - len(used)
 
 
-def _exact_line(
+def _fit(
     log_x: np.ndarray, log_tau: np.ndarray, observed: np.ndarray
-) -> tuple[float, float] | None:
-    """Return intercept and slope if sigma tends to 0: no run, censored or not, contradicts."""
+) -> tuple[float, float, float | None]:
+    """Return intercept, slope and sigma; no sigma if it tends to 0: no run contradicts a line."""
     line = fit_line(log_x[observed], log_tau[observed])
     from_line = log_tau - (line.params[0] + line.params[1] * log_x)
     contradicted = np.abs(from_line[observed]).max() > EXACT_RESIDUAL
-    if contradicted or (from_line[~observed] > EXACT_RESIDUAL).any():
-        return None
-    return float(line.params[0]), float(line.params[1])
+    if not contradicted and (from_line[~observed] <= EXACT_RESIDUAL).all():
+        return float(line.params[0]), float(line.params[1]), None
+    # Centred, so that intercept and slope are nearly uncorrelated whatever the units of x are.
+    center_x, center_tau = float(log_x.mean()), float(log_tau.mean())
+    design = np.column_stack([np.ones_like(log_x), log_x - center_x])
+    (intercept, slope), sigma = _maximise(design, log_tau - center_tau, observed)
+    return center_tau + intercept - slope * center_x, slope, sigma
 
 
 def _maximise(
     design: np.ndarray, log_tau: np.ndarray, observed: np.ndarray
-) -> tuple[float, list[float], float]:
-    """Maximise the likelihood over coefficients and sigma.
+) -> tuple[list[float], float]:
+    """Return the coefficients and the sigma that maximise the likelihood.
 
     In the parameters coefficients / sigma and 1 / sigma it is concave (Olsen 1978), so Newton's
     method with step halving reaches the one maximum from anywhere.
@@ -201,9 +191,6 @@ def _maximise(
         design: [runs, coefficients].
         log_tau: [runs].
         observed: [runs], bool.
-
-    Returns:
-        The log-likelihood, the coefficients, sigma.
     """
     signed = np.column_stack([-design, log_tau])  # times the parameters: standardised residuals
     of_observed, of_censored = signed[observed], signed[~observed]
@@ -239,45 +226,27 @@ def _maximise(
         if promised < 1e-14:
             break
     sigma = 1 / float(parameters[-1])
-    return float(value), [float(scaled) * sigma for scaled in parameters[:-1]], sigma
+    return [float(scaled) * sigma for scaled in parameters[:-1]], sigma
 
 
-def _profile_interval(
+def _jackknife_interval(
     log_x: np.ndarray,
     log_tau: np.ndarray,
     observed: np.ndarray,
     exponent: float,
-    sigma: float,
     confidence: float,
 ) -> Interval | None:
-    """Return the exponents whose profile likelihood is within the threshold of the maximum."""
-    degrees = int(observed.sum()) - 2
-    quantile = stats.t.ppf((1 + confidence) / 2, degrees)
-    threshold = (degrees + 2) * math.log1p(quantile**2 / degrees) / 2
-    constant = np.ones((len(log_x), 1))
-
-    def profile(slope):
-        return _maximise(constant, log_tau - slope * log_x, observed)[0]
-
-    peak = profile(exponent)
-    bounds = []
-    for direction in (-1, 1):
-        width = direction * 1.5 * quantile * sigma / math.sqrt(log_x @ log_x)
-        for _ in range(60):
-            if peak - profile(exponent + width) > threshold:
-                break
-            width *= 2
-        else:
+    """Return the interval from the slopes without all runs of one x; None if one has no slope."""
+    values = np.unique(log_x)
+    slopes = []
+    for value in values:
+        rest = log_x != value
+        if len(np.unique(log_x[rest & observed])) < 2:
             return None
-        bounds.append(
-            brentq(
-                lambda slope: peak - profile(slope) - threshold,
-                exponent,
-                exponent + width,
-                xtol=1e-7 * abs(width),
-            )
-        )
-    return float(bounds[0]), float(bounds[1])
+        slopes.append(_fit(log_x[rest], log_tau[rest], observed[rest])[1])
+    error = math.sqrt((len(values) - 1) * np.var(slopes))
+    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 2)) * error
+    return exponent - half, exponent + half
 
 
 def _statement(*parts: str, n_observed: int, n_censored: int, n_left_out: int) -> str:

@@ -112,7 +112,7 @@ def _beside_the_fit(law: dict) -> str:
         beside = f", differences: {', '.join(differences)}" if differences else ""
         parts.append(
             f"By AICc the best law is: {law['laws']['best']}{beside} (below 2 two laws cannot be "
-            "told apart; several seeds of a condition count as if they were independent)."
+            "told apart)."
         )
     parts += [
         f"{name}: {part['statement']}"

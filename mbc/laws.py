@@ -108,15 +108,15 @@ def compare_laws(runs: pd.DataFrame, x: str) -> LawComparison:
     - linear: tau = a + b x, positive at every x that occurs
 
     Errors are Gaussian in log tau for all of them, so that their likelihoods are of the same data.
-    Runs are taken as independent: with several seeds a condition's own deviation counts as often
-    as it has seeds, and the weights are then too sure.
+    The seeds of a condition are averaged, since they share what is peculiar to it.
 
     Args:
-        runs: columns x, tau, tau_status.
+        runs: columns condition, x, tau, tau_status.
         x: the column of the quantity.
     """
     observed, n_left_out = observed_runs(runs)
-    values, log_tau = observed[x].to_numpy(float), np.log(observed["tau"].to_numpy(float))
+    conditions = observed.assign(log_tau=np.log(observed["tau"].astype(float))).groupby("condition")
+    values, log_tau = conditions[[x, "log_tau"]].mean().to_numpy(float).T
     n_points = len(np.unique(values))
     counts = {"n_runs": len(observed), "n_points": n_points, "n_left_out": n_left_out}
     if n_points < MINIMUM_POINTS:
@@ -135,10 +135,10 @@ def compare_laws(runs: pd.DataFrame, x: str) -> LawComparison:
     best = exact[0] if len(exact) == 1 else None
     if exact:
         parts.append(f"Exact fit, no criterion: {', '.join(exact)}.")
-    elif len(observed) - max(fit.n_parameters for fit in fits) - 1 <= 0:
-        parts.append(f"{len(observed)} runs are too few for the corrected criterion.")
+    elif len(values) - max(fit.n_parameters for fit in fits) - 1 <= 0:
+        parts.append(f"{len(values)} conditions are too few for the corrected criterion.")
     else:
-        fits = _with_criterion(fits, len(observed))
+        fits = _with_criterion(fits, len(values))
         best = min(fits, key=lambda fit: fit.aicc).law
     return LawComparison(**counts, laws=tuple(fits), best=best, statement=" ".join(parts))
 
@@ -257,13 +257,13 @@ def _line(law: str, shape: np.ndarray, log_tau: np.ndarray) -> LawFit:
     return LawFit(law, 3, float(fit.params[0]), float(fit.params[1]), sigma)
 
 
-def _with_criterion(fits: list[LawFit], n_runs: int) -> list[LawFit]:
+def _with_criterion(fits: list[LawFit], n_conditions: int) -> list[LawFit]:
     """Return the fits with aicc, difference and weight."""
     criteria = []
     for fit in fits:
         p = fit.n_parameters
-        likelihood = -n_runs / 2 * (math.log(2 * math.pi * fit.sigma**2) + 1)
-        criteria.append(2 * p - 2 * likelihood + 2 * p * (p + 1) / (n_runs - p - 1))
+        likelihood = -n_conditions / 2 * (math.log(2 * math.pi * fit.sigma**2) + 1)
+        criteria.append(2 * p - 2 * likelihood + 2 * p * (p + 1) / (n_conditions - p - 1))
     differences = np.array(criteria) - min(criteria)
     weights = np.exp(-differences / 2) / np.exp(-differences / 2).sum()
     return [

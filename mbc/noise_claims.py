@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from mbc.censoring import observed_and_censored
 from mbc.claims import (
     CUT_SHORT,
     NOT_REPRODUCED,
@@ -18,7 +19,7 @@ from mbc.claims import (
     judge_size,
 )
 from mbc.settings import NOISE_SWEEPS
-from mbc.trends import ratio_student_interval
+from mbc.trends import blocked_ratio
 
 COMPARED = {
     "batch_size_examples": ("batch_size", "tau_examples"),
@@ -94,10 +95,11 @@ def _limit(hot: pd.DataFrame) -> Answer:
 
 
 def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: str) -> Measured:
-    """Return the geometric mean of the waiting time at one x over that at another.
+    """Return the waiting time at one x over that at another.
 
-    With several seeds at both it has Welch's interval for log waiting times. Where an end has
-    censored runs, which waited longer than their last step, it is a bound.
+    With several seeds it is that of `mbc.trends.blocked_ratio` with its interval, else that of
+    the geometric means. Where an end has censored runs, which waited longer than their last step,
+    it is a bound.
 
     Args:
         runs: of a sweep.
@@ -105,28 +107,28 @@ def ratio_between(runs: pd.DataFrame, x: str, compared: list[float], response: s
         compared: the x of the numerator and of the denominator.
         response: column of the waiting time, in steps or in examples.
     """
-    ends = [
-        runs[np.isclose(runs[x], value) & runs["tau_status"].isin(["observed", "censored"])]
-        for value in compared
-    ]
+    known, _ = observed_and_censored(runs, response, x)
+    ends = [known[np.isclose(known["x"], value)] for value in compared]
     if any(end.empty for end in ends):
         return Measured(None, note=f"no run at {x} {compared[0]:g} or {compared[1]:g}")
     n_runs = sum(map(len, ends))
-    logs = [np.log(end[response].to_numpy(float)) for end in ends]
-    late = [bool((end["tau_status"] == "censored").any()) for end in ends]
+    late = [not end["observed"].all() for end in ends]
     if all(late):
         return Measured(None, n_runs=n_runs, note="no transition at either end")
-    value = math.exp(logs[0].mean() - logs[1].mean())
+    value = math.exp(np.subtract(*[np.log(end["response"]).mean() for end in ends]))
     if any(late):
         bound = "at least" if late[0] else "at most"
         both = pd.concat(ends)
-        ended = both.loc[both["tau_status"] == "censored", "last_step"].max()
+        ended = runs.loc[both.index[~both["observed"]], "last_step"].max()
         note = f"a run had no transition by step {ended:.0f}"
         return Measured(value, n_runs=n_runs, note=note, bound=bound)
-    low, high = ratio_student_interval(*logs, confidence=0.95) or (None, None)
     single = [f"{x} {value:g}" for value, end in zip(compared, ends, strict=True) if len(end) == 1]
     note = f"single run at {' and '.join(single)}" if single else ""
-    return Measured(value, low, high, n_runs, note)
+    settings = [end["x"].iloc[0] for end in ends]
+    found = blocked_ratio(known.assign(seed=runs["seed"]), *settings, confidence=0.95)
+    if found is None:
+        return Measured(value, n_runs=n_runs, note=note)
+    return Measured(found[0], *found[1], n_runs, note)
 
 
 def _monotone(runs: pd.DataFrame, x: str, trend: dict) -> Answer:

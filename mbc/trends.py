@@ -10,13 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import statsmodels.api as sm
 
 from mbc.censoring import observed_and_censored
 from mbc.scaling import MINIMUM_POINTS, Interval
 
 EXACT_RUNS = 8
 """Up to so many runs all orderings are counted (40 320), with more they are drawn."""
+
+EXACT_SPREAD = 1e-20
+"""Variance of log responses below which they do not differ but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,9 @@ class MonotoneEffect:
         p_value_is_exact: whether all orderings were counted.
         smallest_p_value: the least that these runs could have given; None if not counted.
         monotone: "rising", "falling" or "neither", by the geometric means at successive x.
-        ratio: geometric mean at the largest x over that at the smallest.
-        ratio_interval: percentile bootstrap of seeds within each end. Of few seeds it is too
-            narrow: a nominal 95% is 66% with 2 at each end, 82% with 3, 87% with 5.
-        ratio_student_interval: of Welch's t for log responses, right for few seeds if these are
-            normal; None if the seeds of an end are equal or it has no bound that is finite.
+        ratio: response at the largest x over that at the smallest, see `blocked_ratio`; of single
+            runs, and where an end has censored ones, that of the geometric means.
+        ratio_interval: of `blocked_ratio`; None where there is none.
         ratio_is_lower_bound: the largest x has censored runs, entered with their last step.
         ratio_is_upper_bound: the smallest x has.
         largest_over_smallest_response: largest geometric mean over the smallest, at whatever x.
@@ -58,7 +59,6 @@ class MonotoneEffect:
     monotone: str | None = None
     ratio: float | None = None
     ratio_interval: Interval | None = None
-    ratio_student_interval: Interval | None = None
     ratio_is_lower_bound: bool = False
     ratio_is_upper_bound: bool = False
     largest_over_smallest_response: float | None = None
@@ -83,15 +83,15 @@ def monotone_effect(
     for the same last step at every x.
 
     Args:
-        runs: columns x, response, tau_status.
+        runs: columns x, response, seed, tau_status.
         x: the column of the quantity; any finite number, 0 included.
         response: the column of the waiting time, in steps or in examples.
-        confidence: coverage of the intervals of the ratio, such as 0.95.
-        resamples: of the permutations, if they are drawn, and of the bootstrap.
-        seed: of both.
+        confidence: coverage of the interval of the ratio, such as 0.95.
+        resamples: permutations, if they are drawn.
+        seed: of the permutations.
     """
     used, n_left_out = observed_and_censored(runs, response, x)
-    used = used.sort_values(["x", "response"])
+    used = used.assign(seed=runs["seed"]).sort_values(["x", "response"])
     ends = sorted(used["x"].unique())
     n_points, n_observed = len(ends), int(used["observed"].sum())
     results = {
@@ -103,12 +103,11 @@ def monotone_effect(
     if n_points < 2:
         reason = f"Not estimable: {n_observed} transitions at {n_points} {x}."
         return MonotoneEffect(**results, statement=reason)
-    permutations, bootstrap = np.random.default_rng(seed).spawn(2)
-    sizes, sizes_say = _sizes(used, confidence, resamples, bootstrap)
+    sizes, sizes_say = _sizes(used, confidence)
     if n_points < MINIMUM_POINTS:
         trend, trend_says = {}, f"Only {n_points} different {x}: no direction is tested."
     else:
-        trend, trend_says = _trend(used, resamples, permutations)
+        trend, trend_says = _trend(used, resamples, np.random.default_rng(seed))
     statement = " ".join(part for part in (trend_says, sizes_say) if part)
     return MonotoneEffect(**results, **trend, **sizes, statement=statement)
 
@@ -168,9 +167,7 @@ def _direction(means: pd.DataFrame) -> str:
     return "falling" if (falls & ~bound[1:]).all() else "neither"
 
 
-def _sizes(
-    used: pd.DataFrame, confidence: float, resamples: int, rng: np.random.Generator
-) -> tuple[dict, str]:
+def _sizes(used: pd.DataFrame, confidence: float) -> tuple[dict, str]:
     """Return the ratios with their intervals and bounds, and what to say about them."""
     means = _means(used)
     complete = means[~means["bound"]]
@@ -188,38 +185,45 @@ def _sizes(
     if smallest["bound"] or largest["bound"]:
         side = "lower" if largest["bound"] else "upper"
         return result, f"An end has censored runs: the ratio is a {side} bound without interval."
-    ends = [
-        np.log(used.loc[used["x"] == end, "response"]).to_numpy() for end in means.index[[0, -1]]
-    ]
-    if min(map(len, ends)) < 2:
-        return result, "A single run at an end: the ratio has no interval."
-    low, high = (
-        end[rng.integers(len(end), size=(resamples, len(end)))].mean(axis=1) for end in ends
-    )
-    tail = (1 - confidence) / 2
-    bounds = np.exp(np.quantile(high - low, [tail, 1 - tail]))
-    result["ratio_interval"] = (float(bounds[0]), float(bounds[1]))
-    interval = ratio_student_interval(ends[1], ends[0], confidence)
-    if interval is not None:
-        result["ratio_student_interval"] = interval
+    found = blocked_ratio(used, means.index[-1], means.index[0], confidence)
+    if found is None:
+        return result, "Seeds are too few, or equal: the ratio has no interval."
+    result["ratio"], result["ratio_interval"] = found
     return result, ""
 
 
-def ratio_student_interval(
-    above: np.ndarray, below: np.ndarray, confidence: float
-) -> Interval | None:
-    """Return Welch's interval for the ratio of two geometric means.
+def blocked_ratio(
+    runs: pd.DataFrame, above: float, below: float, confidence: float
+) -> tuple[float, Interval] | None:
+    """Return the ratio of the responses at two x, with its interval, from all runs of a sweep.
 
-    None if the seeds of an end are single or equal, or the interval has no bound that is finite.
+    An analysis of variance of log responses with x and seed as factors (randomised blocks, Fisher
+    1935): a seed draws map, weights and data order at every x, and so is compared with itself; the
+    spread that is left is taken as equal at every x, so that a few seeds at each of several x tell
+    it. An x with censored runs does not take part. The interval is Student's.
 
     Args:
-        above: log responses of the numerator, [seeds].
-        below: log responses of the denominator, [seeds].
+        runs: columns x, seed, response and observed (bool).
+        above: x of the numerator.
+        below: x of the denominator.
         confidence: coverage, such as 0.95.
+
+    Returns:
+        The ratio and its interval; None if no spread is left to tell, if none of the seeds links
+        the two x, or if the interval has no bound that is finite.
     """
-    if min(np.ptp(above), np.ptp(below)) == 0:
+    whole = runs[runs.groupby("x")["observed"].transform("all")]
+    values, seeds = (pd.get_dummies(whole[name], dtype=float) for name in ("x", "seed"))
+    design = np.column_stack([values, seeds.iloc[:, 1:]])
+    if len(whole) <= design.shape[1] or np.linalg.matrix_rank(design) < design.shape[1]:
         return None
-    welch = stats.ttest_ind(above, below, equal_var=False).confidence_interval(confidence)
-    if not welch.high - welch.low < 700:  # beyond that it says nothing, and overflows
+    fit = sm.OLS(np.log(whole["response"].to_numpy(float)), design).fit()
+    if fit.ssr < EXACT_SPREAD * len(whole):
         return None
-    return math.exp(welch.low), math.exp(welch.high)
+    contrast = np.zeros(design.shape[1])
+    contrast[[values.columns.get_loc(above), values.columns.get_loc(below)]] = 1, -1
+    test = fit.t_test(contrast)
+    low, high = test.conf_int(1 - confidence)[0]
+    if not high - low < 700:  # beyond that it says nothing, and overflows
+        return None
+    return math.exp(test.effect.item()), (math.exp(low), math.exp(high))

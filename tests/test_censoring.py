@@ -4,6 +4,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from mbc.censoring import censored_power_law, median_waiting_time, survival_curve
 from mbc.scaling import fit_line, power_law
@@ -12,12 +13,13 @@ SIZES = [3000, 5000, 7000, 10_000, 13_000, 17_000, 20_000, 25_000, 30_000, 36_00
 COLUMNS = ["condition", "seed", "dataset_size", "tau", "tau_status"]
 
 
-def runs(noise=0.2, seeds=1, seed=0, last_step=np.inf, exponent=1.2, sizes=SIZES):
+def runs(noise=0.2, seeds=1, seed=0, last_step=np.inf, sizes=SIZES, condition_noise=0.0):
     rng = np.random.default_rng(seed)
     rows = []
     for size in sizes:
+        shift = rng.normal(0, condition_noise) if condition_noise else 0.0
         for run_seed in range(seeds):
-            tau = np.exp(np.log(0.05) + exponent * np.log(size) + rng.normal(0, noise))
+            tau = np.exp(np.log(0.05) + 1.2 * np.log(size) + shift + rng.normal(0, noise))
             status = "observed" if tau <= last_step else "censored"
             rows.append((f"d{size}", run_seed, size, min(tau, last_step), status))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -36,16 +38,27 @@ def events(*steps):
     return pd.DataFrame({"tau": tau, "tau_status": status})
 
 
-def test_without_censoring_it_is_least_squares_with_students_interval():
-    table = runs()
-    line = fit_line(np.log(table["dataset_size"]), np.log(table["tau"]))
+def line(table):
+    return fit_line(np.log(table["dataset_size"]), np.log(table["tau"]))
+
+
+def test_without_censoring_it_is_least_squares_with_a_jackknife_over_conditions():
+    table = runs(seeds=2)
+    expected = line(table)
     result = fit(table)
-    assert result.exponent == pytest.approx(line.params.iloc[1], rel=1e-6)
-    assert result.log_prefactor == pytest.approx(line.params.iloc[0], rel=1e-6)
-    assert result.interval == pytest.approx(tuple(line.conf_int().iloc[1]), rel=1e-6)
-    assert result.sigma == pytest.approx(np.sqrt(np.mean(line.resid**2)), rel=1e-6)
-    assert (result.n_observed, result.n_censored, result.n_left_out) == (10, 0, 0)
+    assert result.exponent == pytest.approx(expected.params.iloc[1], rel=1e-6)
+    assert result.log_prefactor == pytest.approx(expected.params.iloc[0], rel=1e-6)
+    assert result.sigma == pytest.approx(np.sqrt(np.mean(expected.resid**2)), rel=1e-6)
+    assert (result.n_observed, result.n_censored, result.n_left_out) == (20, 0, 0)
     assert result.statement == ""
+    slopes = [
+        line(table[table["dataset_size"] != size]).params.iloc[1]
+        for size in table["dataset_size"].unique()
+    ]
+    error = np.sqrt(9 / 10 * np.sum((slopes - np.mean(slopes)) ** 2))
+    half = stats.t.ppf(0.975, 8) * error
+    expected_interval = (result.exponent - half, result.exponent + half)
+    assert result.interval == pytest.approx(expected_interval, rel=1e-6)
 
 
 def test_dropping_censored_runs_biases_the_exponent_and_the_censored_fit_does_not():
@@ -59,16 +72,28 @@ def test_dropping_censored_runs_biases_the_exponent_and_the_censored_fit_does_no
     assert np.mean(kept) == pytest.approx(1.2, abs=0.05)
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_intervals_cover_the_truth(seeds):
+@pytest.mark.parametrize(
+    ("seeds", "noise", "condition_noise"), [(1, 0.2, 0.0), (3, 0.2, 0.0), (2, 0.1, 0.2)]
+)
+def test_intervals_cover_the_truth(seeds, noise, condition_noise):
     """95% intervals cover in 90% to 99% of 200 tables of which about a third is censored."""
     hits, censored = 0, 0
     for number in range(200):
-        result = fit(runs(seeds=seeds, seed=number, last_step=7000))
+        spread = {"noise": noise, "condition_noise": condition_noise}
+        result = fit(runs(seeds=seeds, seed=number, last_step=7000, **spread))
         hits += result.interval[0] < 1.2 < result.interval[1]
         censored += result.n_censored / (result.n_censored + result.n_observed)
     assert 0.90 <= hits / 200 <= 0.99
     assert 0.25 <= censored / 200 <= 0.4
+
+
+def test_an_exponent_that_rests_on_one_condition_has_no_interval():
+    table = runs(sizes=[1000, 2000, 4000], seeds=2)
+    table.loc[table["dataset_size"] == 4000, "tau_status"] = "censored"
+    result = fit(table)
+    assert result.exponent > 0
+    assert result.interval is None
+    assert "No interval: the exponent rests on the runs of one dataset_size" in result.statement
 
 
 def test_the_maximum_is_that_of_a_general_optimiser():

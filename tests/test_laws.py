@@ -84,11 +84,19 @@ def test_the_criterion_counts_sigma():
     assert fits["x log x"].n_parameters == 2
 
 
+def test_equal_seeds_do_not_make_a_law_surer():
+    table = runs(noise=0.1)
+    several = pd.concat([table.assign(seed=seed) for seed in range(3)])
+    for alone, repeated in zip(compare(table).laws, compare(several).laws, strict=True):
+        assert repeated.weight == pytest.approx(alone.weight)
+    assert compare(several).n_runs == 30
+
+
 def test_too_few_points_are_said():
     four = compare(runs(noise=0.1, sizes=SIZES[:4]))
     assert len(four.laws) == 4
     assert (four.best, four.laws[0].aicc) == (None, None)
-    assert "4 runs are too few" in four.statement
+    assert "4 conditions are too few" in four.statement
     assert compare(runs(noise=0.1, sizes=SIZES[:5])).best is not None
     two = compare(runs(noise=0.1, sizes=SIZES[:2], seeds=5))
     assert (two.laws, two.best) == ((), None)

@@ -19,7 +19,7 @@ def runs(x, values, times, status="observed", spacing=50):
     """Return a run for each value of x; of a time such as "900+" a censored one."""
     steps = [float(str(time).rstrip("+")) for time in times]
     late = [str(time).endswith("+") for time in times]
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             **{x: values, "tau": steps, "tau_examples": [128 * step for step in steps]},
             "tau_after": [step if end else step - spacing for step, end in zip(steps, late)],
@@ -27,6 +27,7 @@ def runs(x, values, times, status="observed", spacing=50):
             **{"loss_onset_status": "censored", "final_ratio": 1.0, "last_step": steps},
         }
     )
+    return table.assign(seed=table.groupby(x).cumcount())
 
 
 def sweeps(rates=(2100, 2200, 3400, 7550, "50000+"), noise=(3200, 5000, 51_170)):

@@ -16,7 +16,8 @@ def runs(*points):
     tau = [float(str(tau).rstrip("+")) for _, tau in points]
     status = ["censored" if str(tau).endswith("+") else "observed" for _, tau in points]
     lr = [lr for lr, _ in points]
-    return pd.DataFrame({"lr": lr, "tau": tau, "tau_status": status})
+    table = pd.DataFrame({"lr": lr, "tau": tau, "tau_status": status})
+    return table.assign(seed=table.groupby("lr").cumcount())
 
 
 def effect(table, x="lr", **changes):
@@ -34,7 +35,7 @@ def test_the_exact_p_value_of_four_rising_runs_by_hand():
     assert result.monotone == "rising"
     assert result.ratio == pytest.approx(4)
     assert (result.ratio_interval, result.ratio_is_lower_bound) == (None, False)
-    assert "A single run at an end" in result.statement
+    assert "the ratio has no interval" in result.statement
 
 
 def test_the_exact_p_value_with_seeds_by_hand():
@@ -110,24 +111,44 @@ def test_neither_direction_and_the_largest_ratio_at_whatever_x():
     assert effect(runs((1, 20), (2, 20), (3, 20))).monotone == "neither"
 
 
-def test_the_ratio_with_seeds_has_intervals():
-    points = [(x, 100 * x * noise) for x in (1, 2, 4) for noise in (0.8, 0.9, 1.0, 1.2, 1.3)]
-    result = effect(runs(*points))
-    assert result.ratio == pytest.approx(4)
-    assert result.monotone == "rising"
-    low, high = result.ratio_interval
-    wide_low, wide_high = result.ratio_student_interval
-    assert wide_low < low < 4 < high < wide_high
-    assert result.statement == ""
+def test_a_ratio_of_two_x_compares_each_seed_with_itself():
+    """Of two x it is Student's paired interval."""
+    one, other = np.array([100, 150, 90, 210.0]), np.array([190, 340, 170, 450.0])
+    result = effect(runs(*[(1, tau) for tau in one], *[(2, tau) for tau in other]))
+    paired = stats.ttest_1samp(np.log(other / one), 0).confidence_interval(0.95)
+    assert result.ratio == pytest.approx(np.exp(np.log(other / one).mean()))
+    assert result.ratio_interval == pytest.approx(tuple(np.exp(paired)))
+    assert "direction is tested" in result.statement
 
 
-def test_the_student_interval_covers_with_three_seeds():
+def test_all_x_tell_the_spread_of_a_ratio():
+    """Five x with two seeds each: four degrees of freedom instead of one."""
+    noise = [1.1, 1.0, 0.9, 1.2, 1.0, 1.1, 1.3, 1.0, 0.8, 1.0]
+    points = [(x, 100 * x * noise[2 * x - 2 + i]) for x in range(1, 6) for i in (0, 1)]
+    wide = effect(runs(*points[:2], *points[-2:])).ratio_interval
+    low, high = effect(runs(*points)).ratio_interval
+    assert wide[0] < low < 5 < high < wide[1]
+    late = effect(runs(*points[:2], (2, "900+"), (2, 30), *points[4:]))
+    assert late.ratio_interval is not None  # without the x that has a censored run
+
+
+def test_seeds_that_are_not_at_both_x_have_no_interval():
+    table = runs((1, 10), (1, 12), (2, 20), (2, 25))
+    assert effect(table.assign(seed=[0, 1, 2, 3])).ratio_interval is None
+    assert effect(table.assign(seed=[0, 1, 1, 2])).ratio_interval is None
+
+
+@pytest.mark.parametrize("seed_noise", [0.0, 0.5])
+def test_the_interval_of_a_ratio_covers_with_two_seeds(seed_noise):
     rng = np.random.default_rng(0)
     hits = 0
     for _ in range(200):
-        points = [(x, 100 * x * rng.lognormal(0, 0.2)) for x in (1, 2) for _ in range(3)]
-        low, high = effect(runs(*points), resamples=10).ratio_student_interval
-        hits += low < 2 < high
+        fast = rng.lognormal(0, seed_noise, 2)
+        points = [
+            (x, 100 * x * fast[seed] * rng.lognormal(0, 0.2)) for x in (1, 2, 3) for seed in (0, 1)
+        ]
+        low, high = effect(runs(*points), resamples=10).ratio_interval
+        hits += low < 3 < high
     assert 0.90 <= hits / 200 <= 0.99
 
 
@@ -155,9 +176,9 @@ def test_diverged_and_undefined_runs_are_counted_not_used():
 
 
 def test_two_x_have_a_ratio_and_no_direction():
-    result = effect(runs((1, 10), (1, 12), (2, 20), (2, 24)))
+    result = effect(runs((1, 10), (1, 12), (2, 20), (2, 25)))
     assert (result.p_value, result.concordance, result.monotone) == (None, None, None)
-    assert result.ratio_interval[0] < 2 < result.ratio_interval[1]
+    assert result.ratio_interval[0] < 2.04 < result.ratio_interval[1]
     assert "Only 2 different lr" in result.statement
 
 
@@ -174,10 +195,10 @@ def test_all_censored_or_all_equal_has_no_known_order():
     assert "No pair of runs" in censored.statement
     equal = effect(runs(*[(x, 10) for x in (1, 2, 3) for _ in range(2)]))
     assert equal.p_value is None
-    assert equal.ratio_interval == pytest.approx((1, 1))
-    assert equal.ratio_student_interval is None
+    assert (equal.ratio, equal.ratio_interval) == (1, None)
 
 
 def test_an_interval_beyond_all_numbers_is_left_out():
-    table = runs((1, 1), (1, 1000), (2, 30), (3, 1), (3, 1000))
-    assert effect(table, confidence=0.99999).ratio_student_interval is None
+    table = runs((1, 1), (1, 1000), (2, 30), (3, 1000), (3, 1))
+    assert effect(table).ratio_interval is not None
+    assert effect(table, confidence=0.99999).ratio_interval is None
