@@ -130,9 +130,12 @@ def _survival_curve(axis, curve: pd.DataFrame, name: str, index: int, style: tup
         markersize=7,
         markevery=[bool(events) for events in curve["events"]],
     )
-    if curve["n_runs"].iloc[0] > 1:
-        band = {"step": "post", "color": colour, "alpha": 0.1}
-        axis.fill_between(curve["step"], curve["low"], curve["high"], **band)
+    inside = (curve["survival"] > 0) & (curve["survival"] < 1)  # elsewhere it spans everything
+    if inside.any():
+        low, high = (curve[end].where(inside).to_numpy()[:-1] for end in ("low", "high"))
+        axis.stairs(
+            high, curve["step"].to_numpy(), baseline=low, fill=True, color=colour, alpha=0.1
+        )
 
 
 def directions(runs: pd.DataFrame) -> Figure:

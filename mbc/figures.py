@@ -374,15 +374,16 @@ def draw_means(
     colour="0.5",
     dash: str = "-",
 ) -> None:
-    """Join geometric means; a bar spans Student's 95% interval of several runs.
+    """Join geometric means; a bar spans Student's 95% interval of three runs or more.
 
-    The line is broken where a run is censored: it would pass below what that one waited.
+    Of two it would span a factor of 10 and more, and the two are seen themselves. The line is
+    broken where a run is censored: it would pass below what that one waited.
     """
     known = runs[runs[status].isin(["observed", "censored"])].astype({y: float})
     times = np.log(known[y].where(known[status] == "observed")).groupby(known[x])
     whole = times.count() == times.size()
     mean, number = times.mean().where(whole), times.size()
-    several = whole & (number > 1)
+    several = whole & (number > 2)
     half = times.std() / np.sqrt(number) * stats.t.ppf(0.975, np.maximum(number - 1, 1))
     # rounded, because an axis cannot span the error of a mean of equal times
     axis.plot(mean.index, np.exp(mean).round(6), color=colour, linestyle=dash)

@@ -56,7 +56,8 @@ def judge_mechanism(paper: dict, tables: Tables, runs: pd.DataFrame) -> dict[str
             for k in (10, 20)
         },
         "collective": _collective(tables["group_transitions"], tables["groups"]),
-        "leading_head": _leading_head(tables["leading_heads"]),
+        "leading_head": _leading_head(tables["leading_heads"], "transition", "τ"),
+        "leading_head_on_plateau": _leading_head(tables["leading_heads"], "plateau", "τ/2"),
         "saddle": _saddle(curvatures),
         "anisotropy": _anisotropy(paper["anisotropy"], curvatures),
         "minimum_at_end": _minimum(_downward(tables["curvature"], "end"), runs["end_status"]),
@@ -155,9 +156,9 @@ def _collective(transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:
     return _noted(ours, notes), verdict, rule
 
 
-def _leading_head(leading: pd.DataFrame) -> Answer:
-    """Judge in mid-transition, by zero ablation as the paper does and by mean ablation."""
-    chosen = leading[leading["phase"] == "transition"]
+def _leading_head(leading: pd.DataFrame, phase: str, when: str) -> Answer:
+    """Judge in one phase, by zero ablation as the paper does and by mean ablation."""
+    chosen = leading[leading["phase"] == phase]
     holds, names = {}, []
     for kind in ("zero", "mean"):
         of_kind = chosen[chosen["ablation"] == kind]
@@ -169,12 +170,12 @@ def _leading_head(leading: pd.DataFrame) -> Answer:
             else f"{run['run']}, {kind}: {run['verdict']}"
             for _, run in of_kind.iterrows()
         ]
-    ours, verdict, rule = share_of(
-        holds["zero"], "one first-layer head raises the loss more than every other when zeroed at τ"
-    )
-    if verdict == REPRODUCED and judge_share(holds["mean"])[1] != REPRODUCED:
+    criterion = f"one first-layer head raises the loss more than every other when zeroed at {when}"
+    ours, verdict, rule = share_of(holds["zero"], criterion)
+    grades = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED, NOT_RUN)
+    if grades.index(verdict) < grades.index(judge_share(holds["mean"])[1]):
         verdict = OPEN
-    rule += "; undecided where setting heads to their mean does not show the same"
+    rule += "; undecided where it holds in fewer runs when heads are set to their mean"
     return _noted(ours, names), verdict, rule
 
 

@@ -167,6 +167,12 @@ def test_a_head_that_leads_by_zeroing_alone(paper):
     heads = tables()["leading_heads"]
     heads.loc[(heads["ablation"] == "mean"), "in_first_layer"] = False
     assert verdicts(paper, leading_heads=heads)["leading_head"] == OPEN
+    third = heads[heads["run"] == "k10-1"].assign(run="k10-2")
+    tied = third.assign(run="base-2", verdict="tie", in_first_layer=None)
+    several = pd.concat([heads, third, tied])  # zeroed, a head leads in three of four
+    runs = RUNS.reindex([*RUNS.index, "k10-2", "base-2"])
+    found = judge_mechanism(paper, tables(leading_heads=several), runs)["leading_head"]
+    assert (found[0].value, found[1]) == (0.75, OPEN)
 
 
 def test_noise_that_lies_mostly_elsewhere(paper):
