@@ -3,7 +3,7 @@
 import pandas as pd
 
 from mbc.claims import NOT_REPRODUCED, OTHER_SIZE, number_text
-from mbc.runs import RANDOM_WEIGHTS, moment_text
+from mbc.runs import RANDOM_WEIGHTS, moment_text, transition_first
 
 BOUNDS = {None: "", "at least": "≥ ", "at most": "≤ "}
 """How the bounds of `mbc.claims.Measured` are written before a number."""
@@ -72,8 +72,8 @@ def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dic
     base = scratch[scratch["condition"] == "base"]
     if base.empty:
         return pd.DataFrame()
-    by_seed = {run["seed"]: run for _, run in base.iterrows()}
-    first, *others = sorted(by_seed.values(), key=lambda run: run["tau_status"] != "observed")
+    by_seed = {run["seed"]: run for _, run in transition_first(base).iterrows()}
+    first, *others = by_seed.values()
     compared = [
         (f"{what} ({run['run']})", by_seed[run["seed"]], run)
         for what in CONTROLS

@@ -172,6 +172,14 @@ def all_sweeps(table: pd.DataFrame, sweeps: Sweeps, scale: float) -> dict[str, p
     }
 
 
+def transition_first(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs in their order, but those with a transition before the others.
+
+    The first stands for a condition where one run must: that of the lowest seed, if it can.
+    """
+    return runs.sort_values("tau_status", key=lambda status: status != "observed", kind="stable")
+
+
 def moment_text(run: pd.Series, moment: str) -> str:
     """Return a moment as text: ``850``, ``> 50000`` if censored, else its status."""
     status = run[f"{moment}_status"]

@@ -17,7 +17,7 @@ from mbc import (
 )
 from mbc.conditions import parse
 from mbc.paper_times import with_paper_tau
-from mbc.runs import RANDOM_WEIGHTS, all_sweeps, read_run_table
+from mbc.runs import RANDOM_WEIGHTS, all_sweeps, read_run_table, transition_first
 from mbc.settings import NOISE_SWEEPS, Sweeps
 from stages.files import read_json, read_yaml, refusing, write_text
 from stages.tables import read_tables
@@ -59,9 +59,8 @@ def main(
     _direction_figure(plots, runs["direction"], table)
     _control_figures(plots, runs, runs_folder)
     _mechanism_figures(plots, read_tables(Path(mechanism_folder)))
-    of_base = table[table["condition"] == "base"]
-    last = of_base["tau_status"] != "observed"
-    for _, base in of_base.loc[last.sort_values(kind="stable").index].head(1).iterrows():
+    of_base = transition_first(table[table["condition"] == "base"])
+    for _, base in of_base.head(1).iterrows():
         _anatomy(plots, base, runs_folder)
 
 

@@ -12,6 +12,7 @@ from mbc.runs import (
     run_row,
     run_table,
     sweep_runs,
+    transition_first,
 )
 from mbc.settings import Sweep
 from mbc.transitions import Moment, Transition
@@ -95,6 +96,13 @@ def test_equal_conditions_count_once_in_a_sweep(row):
     table = run_table(rows)
     found = sweep_runs(table, Sweep(vary=["k"]), scale=1.0)
     assert found["run"].tolist() == ["base-0", "base-1", "k03-0"]
+
+
+def test_a_run_with_a_transition_stands_for_its_condition(row):
+    table = run_table([row("base", seed=seed) for seed in (3, 1, 2)])
+    assert transition_first(table)["seed"].tolist() == [1, 2, 3]
+    table.loc[table["seed"] == 1, "tau_status"] = "censored"
+    assert transition_first(table)["seed"].tolist() == [2, 3, 1]
 
 
 def test_a_longer_step_budget_makes_no_difference(row):
