@@ -194,7 +194,8 @@ def mean_with_interval(values: pd.Series, n_runs: int | None = None) -> Measured
         return Measured(None)
     mean = float(values.mean())
     if n < 3:
-        note = "single run" if n_runs == 1 else "one condition" if n == 1 else "two values"
+        both = " and ".join(f"{value:.3g}" for value in values)
+        note = "single run" if n_runs == 1 else "one condition" if n == 1 else both
         return Measured(mean, n_runs=n_runs, note=note)
     half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return Measured(mean, mean - half, mean + half, n_runs)

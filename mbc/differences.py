@@ -65,8 +65,8 @@ def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dic
     Returns:
         A row for each variation of schedule, initialisation, seed and definition that is in the
         table; columns ``varied``, ``number``, ``as defined``, ``varied to`` and ``ratio``, the
-        numbers as text. The ratio is empty where it means nothing, and a lead where an onset was
-        not reached.
+        numbers as text. The ratio is empty for leads and where a waiting time was not reached, a
+        lead where an onset was not.
     """
     scratch = table[table["start_from"] == RANDOM_WEIGHTS]
     base = scratch[scratch["condition"] == "base"]
@@ -82,11 +82,18 @@ def ruled_out(table: pd.DataFrame, sweeps: dict[str, pd.DataFrame], scaling: dic
     ]
     compared += [(f"seed ({run['run']})", first, run) for run in others]
     rows = [_times(varied, of, run, "tau") for varied, of, run in compared]
-    of_run = f", {first['run']}" if others else ""
-    rows.append(_times(f"definition (loss per character{of_run})", first, first, "character_tau"))
+    names = {seed: f", {run['run']}" if others else "" for seed, run in by_seed.items()}
+    rows += [
+        _times(f"definition (loss per character{names[seed]})", run, run, "character_tau")
+        for seed, run in by_seed.items()
+    ]
     rows += [_leads(varied, of, run, "lead_fraction") for varied, of, run in compared]
-    of_answer = f"definition (z-gap of the whole answer{of_run})"
-    rows.append(_leads(of_answer, first, first, "lead_fraction_string"))
+    rows += [
+        _leads(
+            f"definition (z-gap of the whole answer{names[seed]})", run, run, "lead_fraction_string"
+        )
+        for seed, run in by_seed.items()
+    ]
     exponents = [fit["exponent"] for fit in scaling["thresholds"].values() if "exponent" in fit]
     usual = scaling["dataset_size"].get("exponent")
     if exponents and usual:
@@ -107,11 +114,10 @@ def _times(varied: str, base: pd.Series, run: pd.Series, moment: str) -> dict[st
 
 
 def _leads(varied: str, base: pd.Series, run: pd.Series, lead: str) -> dict[str, str]:
-    """Return a lead of a run beside that of the base run."""
-    usual, other = base["lead_fraction"], run[lead]
-    texts = ["" if pd.isna(value) else f"{value:.2f}" for value in (usual, other)]
-    ratio = other / usual if usual > 0 and other > 0 else None
-    return _row(varied, "lead of base", *texts, ratio)
+    """Return a lead of a run beside that of the base run; leads near 0 have no ratio."""
+    leads = (base["lead_fraction"], run[lead])
+    texts = ["" if pd.isna(value) else f"{value:.2f}" for value in leads]
+    return _row(varied, "lead of base", *texts, None)
 
 
 def _row(varied: str, number: str, usual: str, other: str, ratio: float | None) -> dict[str, str]:

@@ -153,8 +153,9 @@ def _by_k(ratios: list[dict]) -> str:
 
 
 def ratio_text(ratio: dict) -> str:
-    """Return a ratio of `mbc.effects`, and how many seeds it lacks, for want of a transition."""
+    """Return a ratio of `mbc.effects`, its range over seeds, and how many had no transition."""
     if "value" not in ratio:
         return "no transition in a run"
     lost = f" (without {ratio['n_left_out']} seeds)" if ratio["n_left_out"] else ""
-    return f"{ratio['value']:.2f}{lost}"
+    spread = f" ({ratio['low']:.2f} to {ratio['high']:.2f})" if "low" in ratio else ""
+    return f"{ratio['value']:.2f}{spread}{lost}"

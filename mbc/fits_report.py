@@ -53,7 +53,10 @@ def _noise_table(runs: pd.DataFrame, column: str) -> str:
         rows[f"τ ({unit})"] = means.map("{:.0f}".format)
         rows[f"ratio ({unit})"] = (means / means.min()).map("{:.2f}".format)
     table = pd.DataFrame(rows).astype(object)
-    table.loc[~complete, ["τ (steps)", "τ (examples)"]] = "no transition in a run"
+    late = groups["tau_status"].agg(lambda status: (status != "observed").sum())
+    lost = "no transition in " + late.astype(str) + " of " + groups.size().astype(str)
+    for name in ("τ (steps)", "τ (examples)"):
+        table.loc[~complete, name] = lost[~complete]
     return table.fillna("").rename_axis(column).reset_index().to_markdown(index=False)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from mbc.cascade_claims import judge_cascade
@@ -100,10 +101,15 @@ def _waiting_time(
     if (base["tau_status"] != "observed").any():
         note = "; ".join(f"{run['run']}: {moment_text(run, 'tau')}" for _, run in base.iterrows())
         return Measured(None, note=note), CUT_SHORT, rule
-    notes = ["single run"] if len(base) == 1 else []
     others = by_schedule[by_schedule["condition"] != "base"]
-    notes += [f"{run['run']}: {moment_text(run, 'tau')}" for _, run in others.iterrows()]
-    ours = Measured(float(base["tau"].mean()), n_runs=len(base), note="; ".join(notes))
+    seeds, cosine = (
+        ", ".join(f"{run['run']} {moment_text(run, 'tau')}" for _, run in runs.iterrows())
+        for runs in (base, others)
+    )
+    notes = ["single run" if len(base) == 1 else seeds]
+    notes += [f"by the cosine schedule {cosine}"] if cosine else []
+    mean = float(np.exp(np.log(base["tau"].astype(float)).mean()))
+    ours = Measured(mean, n_runs=len(base), note="; ".join(notes))
     if paper["low"] <= ours.value <= paper["high"]:
         return ours, REPRODUCED, rule
     near = paper["low"] / 2 <= ours.value <= paper["high"] * 2

@@ -13,6 +13,7 @@ from mbc.claims import (
     OPEN,
     OTHER_SIZE,
     REPRODUCED,
+    TOO_FEW,
     Answer,
     Measured,
     judge_share,
@@ -82,17 +83,24 @@ def _accuracy_at_half_tau(paper: dict, k: int, curves: pd.DataFrame) -> Answer:
 
 
 def _after_tau(paper: dict, k: int, curves: pd.DataFrame) -> Answer:
-    rule = "reproduced if the mean share is the paper's less 0.03 or more; in its direction only "
-    rule += "above a half"
+    rule = (
+        "reproduced if the mean share is the paper's less 0.03 or more; in its direction only "
+        "above a half; undecided where fewer than 3 seeds have different verdicts each by itself"
+    )
+    verdicts = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED)
+
+    def grade(share: float) -> str:
+        return verdicts[(share < paper["value"] - 0.03) + (share <= 0.5)]
+
     points = at_fraction(curves, 1.5)
     points = points[points["k"] == k]
     ours = mean_with_interval(points["share_solved"], len(points))
     if ours.value is None:
         return ours, NOT_RUN, rule
     ours = _noted(ours, [f"{p['run']}: {p['share_solved']:.1%}" for _, p in points.iterrows()])
-    if ours.value >= paper["value"] - 0.03:
-        return ours, REPRODUCED, rule
-    return ours, OTHER_SIZE if ours.value > 0.5 else NOT_REPRODUCED, rule
+    if len(points) < 3 and points["share_solved"].map(grade).nunique() > 1:
+        return ours, TOO_FEW, rule
+    return ours, grade(ours.value), rule
 
 
 def _width(paper: dict, k: int, transitions: pd.DataFrame, curves: pd.DataFrame) -> Answer:

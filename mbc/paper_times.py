@@ -25,7 +25,7 @@ def with_paper_tau(runs: pd.DataFrame, of_sweep: dict[str, int]) -> pd.DataFrame
 
 
 def beside_paper(table: pd.DataFrame, paper_times: PaperTimes) -> list[str]:
-    """Return a sentence on the waiting times of (B, z) → A as a whole beside the paper's.
+    """Return sentences on the waiting times of (B, z) → A as a whole beside the paper's.
 
     A condition counts with the geometric mean over its seeds, if all had a transition.
 
@@ -34,20 +34,33 @@ def beside_paper(table: pd.DataFrame, paper_times: PaperTimes) -> list[str]:
         paper_times: the paper's; may be empty.
     """
     backward = table[table["direction"] == "backward"]
-    ratios, spreads = [], []
+    both = _ratios(backward, paper_times)
+    if both.empty:
+        return []
+    ratios = both["ratio"]
+    sentences = [
+        f"Of {len(both)} conditions of (B, z) → A whose waiting time the paper gives, too, ours "
+        f"is longer in {(ratios > 1).sum()} and shorter in {(ratios < 1).sum()}; the ratio is "
+        f"{ratios.median():.2f} in the median, {ratios.min():.2f} to {ratios.max():.2f} in all, to "
+        "the nearest where the paper's places differ, which they do by a factor of up to "
+        f"{both['spread'].max():.2f}."
+    ]
+    alone = [
+        f"{_ratios(runs, paper_times)['ratio'].median():.2f} with seed {seed}"
+        for seed, runs in backward.groupby("seed")
+    ]
+    if len(alone) > 1:
+        sentences.append(f"The median is {', '.join(alone)}.")
+    return sentences
+
+
+def _ratios(backward: pd.DataFrame, paper_times: PaperTimes) -> pd.DataFrame:
+    """Return a row for each condition that both have: ratio to the paper's, and its own spread."""
+    rows = []
     for condition, runs in backward.groupby("condition", sort=False):
         ends = paper_range(paper_times, condition)
         if ends is None or not (runs["tau_status"] == "observed").all():
             continue
         ours = np.exp(np.log(runs["tau"].astype(float)).mean())
-        ratios.append(ours / np.clip(ours, *ends))
-        spreads.append(ends[1] / ends[0])
-    if not ratios:
-        return []
-    longer, shorter = sum(r > 1 for r in ratios), sum(r < 1 for r in ratios)
-    return [
-        f"Of {len(ratios)} conditions of (B, z) → A whose waiting time the paper gives, too, ours "
-        f"is longer in {longer} and shorter in {shorter}; the ratio is {np.median(ratios):.2f} in "
-        f"the median, {min(ratios):.2f} to {max(ratios):.2f} in all, to the nearest where the "
-        f"paper's places differ, which they do by a factor of up to {max(spreads):.2f}."
-    ]
+        rows.append({"ratio": ours / np.clip(ours, *ends), "spread": ends[1] / ends[0]})
+    return pd.DataFrame(rows, columns=["ratio", "spread"])

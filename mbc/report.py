@@ -61,7 +61,8 @@ def report(
         _direction_table(effects),
         "## Inside the followed runs",
         "`plateau` is the checkpoint nearest to τ/2, `transition` that nearest to τ. By τ/2 z may "
-        "have begun to matter for the whole answer: its onset is in the table of runs.",
+        "have begun to matter for the whole answer: its onset is in the table of runs. After ± "
+        "stands the numerical error of an eigenvalue on its sample; two samples show theirs.",
         mechanism_lines(mechanism).to_markdown(index=False),
         *_noise(noise_lines(mechanism)),
         *not_looked_into(table),

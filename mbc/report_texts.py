@@ -29,7 +29,8 @@ FIGURES = (
         "Cascade (Figure 3a)",
         "When the z-gap of the first character and of the whole answer passes its threshold, when "
         "the candidate loss and the first character's leave log k, and the waiting time. Hollow: "
-        "not reached. Bars, here and below, span 95% intervals of three runs or more.",
+        "not reached. Bars, here and in other figures of waiting times, span 95% intervals where "
+        "there are three runs or more.",
     ),
     ("fixed_size", "Waiting time at fixed dataset size (Figure 5)", "k varies, and n_b = D / k."),
     (

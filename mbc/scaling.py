@@ -29,7 +29,8 @@ class PowerLaw:
         exponent: slope of log tau on log x; None if it cannot be estimated.
         log_prefactor: intercept, log steps.
         r_squared: share of the variance of log tau that is explained.
-        hc3_interval: from HC3 standard errors (MacKinnon and White 1985) and Student's t.
+        hc3_interval: from HC3 standard errors (MacKinnon and White 1985) and Student's t, of the
+            line through the means of conditions: their seeds are not independent points of it.
         bootstrap_interval: percentile bootstrap; conditions are resampled, then seeds within them.
         degenerate_resamples: resamples without `MINIMUM_POINTS` different x, drawn but not used.
         n_runs: runs used.
@@ -101,7 +102,7 @@ def power_law(
     n_conditions = observed["condition"].nunique()
     if n_conditions < FEW_CONDITIONS:
         statements.append(f"A bootstrap of {n_conditions} conditions is too narrow.")
-    robust = fit.get_robustcov_results("HC3", use_t=True)
+    robust = fit_line(*_condition_means(observed, x)).get_robustcov_results("HC3", use_t=True)
     exponents, degenerate = _bootstrap_lines(observed, x, resamples, seed)
     tail = (1 - confidence) / 2
     percentiles = np.quantile(exponents[:, 1], [tail, 1 - tail])
@@ -142,8 +143,7 @@ def equivalence(runs: pd.DataFrame, x: str, margin: float, level: float = 0.05) 
     they share what is peculiar to it. At least `MINIMUM_POINTS` different x are needed.
     """
     observed, _ = observed_runs(runs)
-    logs = np.log(observed[[x, "tau"]].astype(float)).groupby(observed["condition"]).mean()
-    log_x, log_tau = logs[x].to_numpy(), logs["tau"].to_numpy()
+    log_x, log_tau = _condition_means(observed, x)
     if len(np.unique(log_x)) < MINIMUM_POINTS:
         return Equivalence(margin, level, None, None, False)
     fit = fit_line(log_x, log_tau)
@@ -167,6 +167,12 @@ def observed_runs(runs: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 def fit_line(log_x: np.ndarray, log_tau: np.ndarray):
     """Return the statsmodels fit of log tau on log x, both [runs]: parameters intercept, slope."""
     return sm.OLS(log_tau, sm.add_constant(log_x, has_constant="add")).fit()
+
+
+def _condition_means(observed: pd.DataFrame, x: str) -> np.ndarray:
+    """Return mean log x and mean log tau of each condition, [2, conditions]."""
+    logs = np.log(observed[[x, "tau"]].astype(float))
+    return logs.groupby(observed["condition"]).mean().to_numpy().T
 
 
 def _bootstrap_lines(

@@ -78,7 +78,7 @@ def test_means():
     single = mean_with_interval(pd.Series([1.5]))
     assert (single.value, single.low, single.note) == (1.5, None, "single run")
     two = mean_with_interval(pd.Series([1.0, 2.0]))
-    assert (two.value, two.low, two.n_runs, two.note) == (1.5, None, 2, "two values")
+    assert (two.value, two.low, two.n_runs, two.note) == (1.5, None, 2, "1 and 2")
     assert mean_with_interval(pd.Series([1.0, 2.0]), n_runs=8).n_runs == 8
     assert mean_with_interval(pd.Series([], dtype=float)).value is None
 

@@ -96,12 +96,13 @@ def test_each_lead_is_compared_with_that_of_the_base_run():
     leads = found[found["number"] == "lead of base"].set_index("varied")
     columns = ["as defined", "varied to", "ratio"]
     cosine = leads.loc["schedule (schedule_cosine-1)", columns].tolist()
-    assert cosine == ["0.40", "0.10", "0.25"]  # of the same seed
+    assert cosine == ["0.40", "0.10", ""]  # of the same seed
     scaled = leads.loc["initialisation (initialisation_scaled-1)", columns].tolist()
     assert scaled == ["0.40", "", ""]  # its onset was not reached
     assert leads.loc["seed (base-1)", columns].tolist() == ["-0.20", "0.40", ""]
     of_answer = leads.loc["definition (z-gap of the whole answer, base-0)", columns].tolist()
     assert of_answer == ["-0.20", "0.50", ""]
+    assert leads.loc["definition (z-gap of the whole answer, base-1)", "varied to"] == "0.60"
 
 
 def test_without_a_base_run_nothing_is_compared():

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from mbc.claims import CUT_SHORT, NOT_REPRODUCED, NOT_RUN, OPEN, OTHER_SIZE, REPRODUCED
+from mbc.claims import CUT_SHORT, NOT_REPRODUCED, NOT_RUN, OPEN, OTHER_SIZE, REPRODUCED, TOO_FEW
 from mbc.mechanism_claims import judge_mechanism
 from stages.files import read_yaml
 from tests.conftest import ROOT
@@ -125,6 +125,11 @@ def test_groups_solved_early_or_late(paper):
         NOT_REPRODUCED,
     )
     assert verdicts(paper, groups=late[~slow])["groups_after_tau_20"] == NOT_RUN
+    other = late.assign(run=late["run"].str.replace("-1", "-2"))
+    seeds = pd.concat([tables()["groups"], other], ignore_index=True)
+    runs = RUNS.reindex([*RUNS.index, "k10-2", "base-2"])
+    answers = judge_mechanism(paper, tables(groups=seeds), runs)
+    assert answers["groups_after_tau_10"][1] == answers["groups_after_tau_20"][1] == TOO_FEW
     never = tables()["groups"].assign(share_solved=0.0)
     assert verdicts(paper, groups=never)["groups_after_tau_10"] == NOT_REPRODUCED
 

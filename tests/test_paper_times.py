@@ -8,7 +8,9 @@ TIMES = {"dataset_size": {"base": 400, "k36": 800}, "batch_size": {"base": 320}}
 
 def runs(*rows):
     table = pd.DataFrame(rows, columns=["condition", "tau", "tau_status"])
-    return table.assign(direction="backward", batch_size=128).astype({"tau": "Int64"})
+    seeds = table.groupby("condition").cumcount()
+    table = table.assign(direction="backward", batch_size=128, seed=seeds)
+    return table.astype({"tau": "Int64"})
 
 
 def test_the_papers_places_may_differ():
@@ -31,11 +33,12 @@ def test_a_condition_counts_once_however_many_seeds_it_has():
         ("base", 405, "observed"),  # geometric mean 360, between the paper's
         ("k36", 1600, "observed"),
     )
-    (sentence,) = beside_paper(table, TIMES)
+    sentence, alone = beside_paper(table, TIMES)
     assert sentence.startswith("Of 2 conditions")
     assert "longer in 1 and shorter in 0" in sentence
     assert "1.00 to 2.00 in all" in sentence
     assert "up to 1.25." in sentence
+    assert alone == "The median is 1.50 with seed 0, 1.01 with seed 1."
 
 
 def test_a_condition_with_a_censored_seed_and_one_that_the_paper_lacks_do_not_count():
