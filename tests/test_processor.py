@@ -15,12 +15,12 @@ assert torch.are_deterministic_algorithms_enabled()
 
 def faults_of_a_fresh_tensor():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.ones(50_000_000)  # 200 MB, about 50,000 pages
+    torch.ones(10_000_000)  # 40 MB, about 10,000 pages: glibc maps so much anew by itself
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-faults_of_a_fresh_tensor()
-faults = [faults_of_a_fresh_tensor() for _ in range(4)]
-assert platform.libc_ver()[0] != "glibc" or min(faults) < 5000, faults
+# a small allocation may split a block that was freed, so that the next tensor needs another one
+faults = [faults_of_a_fresh_tensor() for _ in range(50)]
+assert platform.libc_ver()[0] != "glibc" or max(faults[-5:]) < 1000, faults
 print("done")
 """
 
