@@ -43,8 +43,8 @@ def _trends(effect: dict) -> str:
 def _noise_table(runs: pd.DataFrame, column: str) -> str:
     """Return a sweep as the paper's Table 1: times in steps and examples, relative to the least."""
     groups = runs.groupby(column)
-    complete = groups["tau_status"].agg(lambda status: (status == "observed").all())
-    rows = {"runs": groups.size()}
+    late = groups["tau_status"].agg(lambda status: (status != "observed").sum())
+    complete, rows = late == 0, {"runs": groups.size()}
     for moment, unit in (("tau", "steps"), ("tau_examples", "examples")):
         means = np.exp(
             groups[moment].agg(lambda times: np.log(times.astype(float).clip(lower=1)).mean())
@@ -53,8 +53,7 @@ def _noise_table(runs: pd.DataFrame, column: str) -> str:
         rows[f"τ ({unit})"] = means.map("{:.0f}".format)
         rows[f"ratio ({unit})"] = (means / means.min()).map("{:.2f}".format)
     table = pd.DataFrame(rows).astype(object)
-    late = groups["tau_status"].agg(lambda status: (status != "observed").sum())
-    lost = "no transition in " + late.astype(str) + " of " + groups.size().astype(str)
+    lost = "no transition in " + late.astype(str) + " of " + rows["runs"].astype(str)
     for name in ("τ (steps)", "τ (examples)"):
         table.loc[~complete, name] = lost[~complete]
     return table.fillna("").rename_axis(column).reset_index().to_markdown(index=False)

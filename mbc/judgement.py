@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
+from scipy import stats
 
 from mbc.cascade_claims import judge_cascade
 from mbc.claims import (
@@ -108,8 +108,8 @@ def _waiting_time(
     )
     notes = ["single run" if len(base) == 1 else seeds]
     notes += [f"by the cosine schedule {cosine}"] if cosine else []
-    mean = float(np.exp(np.log(base["tau"].astype(float)).mean()))
-    ours = Measured(mean, n_runs=len(base), note="; ".join(notes))
+    mean = stats.gmean(base["tau"].astype(float))
+    ours = Measured(float(mean), n_runs=len(base), note="; ".join(notes))
     if paper["low"] <= ours.value <= paper["high"]:
         return ours, REPRODUCED, rule
     near = paper["low"] / 2 <= ours.value <= paper["high"] * 2

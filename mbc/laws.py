@@ -14,7 +14,7 @@ import statsmodels.api as sm
 from scipy import stats
 from scipy.optimize import least_squares
 
-from mbc.scaling import MINIMUM_POINTS, Interval, fit_line, observed_runs
+from mbc.scaling import MINIMUM_POINTS, Interval, condition_means, fit_line, observed_runs
 
 EXACT_SIGMA = 1e-7
 """Spread of log tau around a law below which the fit is exact and its likelihood infinite."""
@@ -115,8 +115,7 @@ def compare_laws(runs: pd.DataFrame, x: str) -> LawComparison:
         x: the column of the quantity.
     """
     observed, n_left_out = observed_runs(runs)
-    conditions = observed.assign(log_tau=np.log(observed["tau"].astype(float))).groupby("condition")
-    values, log_tau = conditions[[x, "log_tau"]].mean().to_numpy(float).T
+    values, log_tau = condition_means(observed, x)
     n_points = len(np.unique(values))
     counts = {"n_runs": len(observed), "n_points": n_points, "n_left_out": n_left_out}
     if n_points < MINIMUM_POINTS:

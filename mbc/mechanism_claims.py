@@ -14,6 +14,7 @@ from mbc.claims import (
     OTHER_SIZE,
     REPRODUCED,
     TOO_FEW,
+    VERDICTS,
     Answer,
     Measured,
     judge_share,
@@ -87,10 +88,11 @@ def _after_tau(paper: dict, k: int, curves: pd.DataFrame) -> Answer:
         "reproduced if the mean share is the paper's less 0.03 or more; in its direction only "
         "above a half; undecided where fewer than 3 seeds have different verdicts each by itself"
     )
-    verdicts = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED)
 
     def grade(share: float) -> str:
-        return verdicts[(share < paper["value"] - 0.03) + (share <= 0.5)]
+        if share >= paper["value"] - 0.03:
+            return REPRODUCED
+        return OTHER_SIZE if share > 0.5 else NOT_REPRODUCED
 
     points = at_fraction(curves, 1.5)
     points = points[points["k"] == k]
@@ -180,8 +182,7 @@ def _leading_head(leading: pd.DataFrame, phase: str, when: str) -> Answer:
         ]
     criterion = f"one first-layer head raises the loss more than every other when zeroed at {when}"
     ours, verdict, rule = share_of(holds["zero"], criterion)
-    grades = (REPRODUCED, OTHER_SIZE, NOT_REPRODUCED, NOT_RUN)
-    if grades.index(verdict) < grades.index(judge_share(holds["mean"])[1]):
+    if VERDICTS.index(verdict) < VERDICTS.index(judge_share(holds["mean"])[1]):
         verdict = OPEN
     rule += "; undecided where it holds in fewer runs when heads are set to their mean"
     return _noted(ours, names), verdict, rule

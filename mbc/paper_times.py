@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 PaperTimes = dict[str, dict[str, int]]
 """Waiting times in steps by sweep and condition."""
@@ -61,6 +62,6 @@ def _ratios(backward: pd.DataFrame, paper_times: PaperTimes) -> pd.DataFrame:
         ends = paper_range(paper_times, condition)
         if ends is None or not (runs["tau_status"] == "observed").all():
             continue
-        ours = np.exp(np.log(runs["tau"].astype(float)).mean())
+        ours = stats.gmean(runs["tau"].astype(float))
         rows.append({"ratio": ours / np.clip(ours, *ends), "spread": ends[1] / ends[0]})
     return pd.DataFrame(rows, columns=["ratio", "spread"])

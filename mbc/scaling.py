@@ -102,7 +102,8 @@ def power_law(
     n_conditions = observed["condition"].nunique()
     if n_conditions < FEW_CONDITIONS:
         statements.append(f"A bootstrap of {n_conditions} conditions is too narrow.")
-    robust = fit_line(*_condition_means(observed, x)).get_robustcov_results("HC3", use_t=True)
+    values, mean_log_tau = condition_means(observed, x)
+    robust = fit_line(np.log(values), mean_log_tau).get_robustcov_results("HC3", use_t=True)
     exponents, degenerate = _bootstrap_lines(observed, x, resamples, seed)
     tail = (1 - confidence) / 2
     percentiles = np.quantile(exponents[:, 1], [tail, 1 - tail])
@@ -143,10 +144,10 @@ def equivalence(runs: pd.DataFrame, x: str, margin: float, level: float = 0.05) 
     they share what is peculiar to it. At least `MINIMUM_POINTS` different x are needed.
     """
     observed, _ = observed_runs(runs)
-    log_x, log_tau = _condition_means(observed, x)
-    if len(np.unique(log_x)) < MINIMUM_POINTS:
+    values, log_tau = condition_means(observed, x)
+    if len(np.unique(values)) < MINIMUM_POINTS:
         return Equivalence(margin, level, None, None, False)
-    fit = fit_line(log_x, log_tau)
+    fit = fit_line(np.log(values), log_tau)
     exponent, error, degrees = fit.params[1], fit.bse[1], fit.df_resid
     if error == 0:  # equal taus: the estimate is exact as far as the data tell
         p_value = 0.0 if abs(exponent) < margin else 1.0
@@ -164,15 +165,15 @@ def observed_runs(runs: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return observed, int(runs["tau_status"].isin(["censored", "diverged"]).sum())
 
 
+def condition_means(observed: pd.DataFrame, x: str) -> np.ndarray:
+    """Return x and the mean log tau over seeds of each condition, [2, conditions]."""
+    logs = observed.assign(log_tau=np.log(observed["tau"].astype(float)))
+    return logs.groupby("condition")[[x, "log_tau"]].mean().to_numpy(float).T
+
+
 def fit_line(log_x: np.ndarray, log_tau: np.ndarray):
     """Return the statsmodels fit of log tau on log x, both [runs]: parameters intercept, slope."""
     return sm.OLS(log_tau, sm.add_constant(log_x, has_constant="add")).fit()
-
-
-def _condition_means(observed: pd.DataFrame, x: str) -> np.ndarray:
-    """Return mean log x and mean log tau of each condition, [2, conditions]."""
-    logs = np.log(observed[[x, "tau"]].astype(float))
-    return logs.groupby(observed["condition"]).mean().to_numpy().T
 
 
 def _bootstrap_lines(
